@@ -1,0 +1,16 @@
+"""Covariance estimators with the scikit-learn contract: ``fit(X)`` sets ``covariance_``."""
+
+from svnn.covariance._resolve import resolve
+from svnn.covariance._sample import SampleCovariance
+from svnn.covariance._stochastic import ACV, RCV
+from svnn.covariance._threshold import AdaptiveThreshold, HardThreshold, SoftThreshold
+
+__all__ = [
+    "ACV",
+    "RCV",
+    "AdaptiveThreshold",
+    "HardThreshold",
+    "SampleCovariance",
+    "SoftThreshold",
+    "resolve",
+]

@@ -1,0 +1,75 @@
+"""From the name of a covariance to an estimator, and from any estimator to a fitted one."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+from sklearn.base import clone
+from sklearn.covariance import OAS, GraphicalLasso, LedoitWolf
+
+from svnn.covariance._base import CovarianceEstimator
+from svnn.covariance._sample import SampleCovariance
+from svnn.covariance._stochastic import ACV, RCV
+from svnn.covariance._threshold import AdaptiveThreshold, HardThreshold, SoftThreshold
+
+NAMES: dict[str, Callable[[], Any]] = {
+    "sample": SampleCovariance,
+    "hard": HardThreshold,
+    "soft": SoftThreshold,
+    "adaptive": AdaptiveThreshold,
+    "acv": ACV,
+    "rcv": RCV,
+    "ledoit_wolf": LedoitWolf,
+    "oas": OAS,
+    # With scikit-learn's own inner tolerance of 1e-4 the solver does not converge at 68 features.
+    "graphical_lasso": lambda: GraphicalLasso(alpha=0.1, enet_tol=1e-7),
+}
+
+
+def resolve(covariance: Any) -> Any:
+    """Return an unfitted covariance estimator for a name or an estimator.
+
+    Examples
+    --------
+    >>> resolve("rcv")
+    RCV()
+    >>> resolve("banded")
+    Traceback (most recent call last):
+        ...
+    ValueError: covariance='banded' is not known; use 'sample', 'hard', 'soft', 'adaptive', 'acv', \
+'rcv', 'ledoit_wolf', 'oas', 'graphical_lasso' or any estimator with fit and covariance_.
+    """
+    if isinstance(covariance, str):
+        if covariance not in NAMES:
+            names = ", ".join(map(repr, NAMES))
+            raise ValueError(
+                f"covariance={covariance!r} is not known; use {names} or any estimator with fit and covariance_."
+            )
+        return NAMES[covariance]()
+    if not hasattr(covariance, "fit") or isinstance(covariance, type):
+        raise ValueError(
+            f"covariance must be a name or an estimator instance with fit and covariance_, got {covariance!r}."
+        )
+    return clone(covariance)
+
+
+def fit_covariance(estimator: Any, X: Any, sample_weight: Any = None) -> Any:
+    """Fit any covariance estimator on (t, N) or (t, N, F) data and return it.
+
+    Estimators from elsewhere take two dimensions and no weights: they get the F values as further
+    rows, all alike.
+    """
+    try:
+        if isinstance(estimator, CovarianceEstimator):
+            estimator.fit(X, sample_weight=sample_weight)
+        else:
+            estimator.fit(X if X.ndim == 2 else X.transpose(0, 2, 1).reshape(-1, X.shape[1]))
+    except FloatingPointError as error:
+        raise ValueError(
+            f"{type(estimator).__name__} did not converge on this data: {error}. Use a larger penalty, "
+            'more samples, or another covariance such as "hard" or "ledoit_wolf".'
+        ) from error
+    if not hasattr(estimator, "covariance_"):
+        raise ValueError(f"{type(estimator).__name__} has no covariance_ after fit; it cannot be a covariance.")
+    return estimator

@@ -1,0 +1,7 @@
+"""scikit-learn estimators over the networks."""
+
+from svnn.estimators._classifier import SVNNClassifier
+from svnn.estimators._regressor import SVNNRegressor
+from svnn.estimators._storage import ModelFileError, load
+
+__all__ = ["ModelFileError", "SVNNClassifier", "SVNNRegressor", "load"]

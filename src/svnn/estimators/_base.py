@@ -1,0 +1,401 @@
+"""What the regressor and the classifier share: from a table to a trained network."""
+
+from __future__ import annotations
+
+import copy
+from abc import abstractmethod
+from collections.abc import Sequence
+from numbers import Integral, Real
+from typing import Any
+
+import numpy as np
+import torch
+from sklearn.base import BaseEstimator
+from sklearn.model_selection import GroupShuffleSplit, ShuffleSplit
+from sklearn.utils.validation import _check_sample_weight, check_consistent_length, check_is_fitted
+from torch import Tensor
+
+from svnn._validation import check_data
+from svnn.covariance._resolve import fit_covariance, resolve
+from svnn.covariance._stochastic import StochasticSparsifier
+from svnn.estimators._progress import progress_callback
+from svnn.estimators._standardize import Standardizer
+from svnn.estimators._training import Batch, Callback, Shifts, train
+from svnn.functional._array import generator, to_numpy
+from svnn.nn import SVNN
+from svnn.operators import CovarianceOperator, as_operator
+
+RESAMPLE = ("fixed", "epoch", "forward", "shift")
+
+#: Hidden values held at once when predicting; bounds memory, not results.
+_PREDICT_VALUES = 2**24
+
+
+class BaseSVNN(BaseEstimator):
+    """Base of :class:`SVNNRegressor` and :class:`SVNNClassifier`.
+
+    A subclass encodes targets, names the loss, and decodes the network's output.
+    """
+
+    def __init__(
+        self,
+        *,
+        covariance: Any = "hard",
+        shift: Any = None,
+        use: str = "covariance",
+        hidden: Sequence[int] = (32,),
+        order: int = 2,
+        activation: str = "leaky_relu",
+        dropout: float = 0.0,
+        batch_norm: bool = True,
+        readout: str = "weighted",
+        heads: int = 1,
+        mlp: Sequence[int] = (32,),
+        standardize: bool = True,
+        lr: float = 0.01,
+        weight_decay: float = 1e-5,
+        max_epochs: int = 1000,
+        patience: int = 100,
+        batch_size: int | None = None,
+        validation_fraction: float = 0.1,
+        resample: str = "fixed",
+        device: str = "auto",
+        random_state: Any = None,
+        verbose: int = 0,
+        callbacks: Sequence[Callback] = (),
+    ) -> None:
+        self.covariance = covariance
+        self.shift = shift
+        self.use = use
+        self.hidden = hidden
+        self.order = order
+        self.activation = activation
+        self.dropout = dropout
+        self.batch_norm = batch_norm
+        self.readout = readout
+        self.heads = heads
+        self.mlp = mlp
+        self.standardize = standardize
+        self.lr = lr
+        self.weight_decay = weight_decay
+        self.max_epochs = max_epochs
+        self.patience = patience
+        self.batch_size = batch_size
+        self.validation_fraction = validation_fraction
+        self.resample = resample
+        self.device = device
+        self.random_state = random_state
+        self.verbose = verbose
+        self.callbacks = callbacks
+
+    # -- what a subclass says ---------------------------------------------------------------------
+
+    @abstractmethod
+    def _encode_targets(self, y: Any, reset: bool) -> np.ndarray:
+        """Validate ``y`` and return it as numbers; with ``reset`` learn what decoding needs."""
+
+    @abstractmethod
+    def _scale_targets(self, y: np.ndarray, train: Any) -> np.ndarray:
+        """Return ``y`` as the loss takes it, scaled with the statistics of the rows ``train``."""
+
+    @abstractmethod
+    def _n_outputs(self, y: np.ndarray) -> int:
+        """Return the number of outputs of the network."""
+
+    @abstractmethod
+    def _loss(self, output: Tensor, y: Tensor) -> Tensor:
+        """Return the loss of every sample."""
+
+    def _row_weight(self, y: np.ndarray, weight: np.ndarray) -> np.ndarray:
+        return weight
+
+    def _splitter(self, y: np.ndarray, size: int, seed: int) -> Any:
+        return ShuffleSplit(1, test_size=size, random_state=seed)
+
+    # -- fitting ----------------------------------------------------------------------------------
+
+    def fit(
+        self,
+        X: Any,
+        y: Any,
+        sample_weight: Any = None,
+        *,
+        validation_data: tuple[Any, Any] | None = None,
+        groups: Any = None,
+    ) -> Any:
+        """Estimate the covariance of ``X`` and train the network on it.
+
+        Parameters
+        ----------
+        X : array or data frame of shape (t, N) or (t, N, F)
+        y : array of shape (t,), or (t, n_outputs) for regression
+        sample_weight : array of shape (t,), optional
+            Weights of the samples in the covariance and in the loss.
+        validation_data : tuple (X, y), optional
+            Data for early stopping. By default ``validation_fraction`` of the rows are held out.
+        groups : array of shape (t,), optional
+            Rows of one group (a subject, say) never fall on both sides of that split.
+
+        Returns
+        -------
+        self
+        """
+        self._check_parameters()
+        X = to_numpy(check_data(self, X, min_samples=2))
+        targets = self._encode_targets(y, reset=True)
+        check_consistent_length(X, targets)
+        weight = _check_sample_weight(sample_weight, X, ensure_non_negative=True)
+        rng = generator(self.random_state)
+        seed = int(rng.integers(2**31))
+
+        train_rows, held_out = self._split(targets, groups, seed, split=validation_data is None)
+        X_train, weight_train = X[train_rows], weight[train_rows]
+        self._standardizer = Standardizer.fit(X_train, weight_train, active=self.standardize)
+        scaled = self._scale_targets(targets, train_rows)
+        self._fit_shift(self._standardizer(X_train), weight_train if sample_weight is not None else None, seed)
+
+        validation = None
+        if validation_data is not None:
+            X_valid, y_valid = self._check_validation(validation_data)
+            validation = self._batch(X_valid, y_valid, np.ones(len(X_valid)))
+        elif len(held_out):
+            validation = self._batch(X[held_out], scaled[held_out], weight[held_out])
+        row_weight = self._row_weight(targets[train_rows], weight_train)
+        data = self._batch(X_train, scaled[train_rows], row_weight)
+
+        n_outputs = self._n_outputs(targets)
+        with torch.random.fork_rng(devices=_cuda_devices(self._device)), progress_callback(self) as progress:
+            torch.manual_seed(seed)
+            self.module_ = self._build(data.x.shape[-1], n_outputs).to(self._device)
+            self.history_ = train(
+                self.module_,
+                self._loss,
+                data,
+                validation,
+                self._shifts(rng),
+                lr=self.lr,
+                weight_decay=self.weight_decay,
+                max_epochs=self.max_epochs,
+                patience=self.patience,
+                batch_size=self.batch_size or len(data.x),
+                callbacks=[*self.callbacks, *progress],
+            )
+        self.n_iter_ = len(self.history_["train_loss"])
+        return self
+
+    def _split(self, y: np.ndarray, groups: Any, seed: int, split: bool) -> tuple[np.ndarray, np.ndarray]:
+        """Return the rows to train on and those held out for early stopping."""
+        rows = np.arange(len(y))
+        if groups is not None:
+            check_consistent_length(y, groups)
+        size = round(self.validation_fraction * len(y)) if split else 0
+        if size < 1 or len(y) - size < 2:
+            return rows, rows[:0]
+        if groups is None:
+            return next(self._splitter(y, size, seed).split(rows, y))
+        if len(np.unique(groups)) < 2:
+            raise ValueError("groups holds a single group, which cannot be split; pass validation_data instead.")
+        splitter = GroupShuffleSplit(1, test_size=self.validation_fraction, random_state=seed)
+        return next(splitter.split(rows, y, groups))
+
+    def _fit_shift(self, Z: np.ndarray, weight: np.ndarray | None, seed: int) -> None:
+        """Set ``covariance_`` and the normalised ``operator_`` from standardised training data."""
+        self._device = pick_device(self.device)
+        self._estimator = None
+        if isinstance(self.covariance, str) and self.covariance == "precomputed":
+            matrix = self.shift
+            self.covariance_ = matrix
+        else:
+            self._estimator = resolve(self.covariance)
+            if "random_state" in self._estimator.get_params() and self._estimator.random_state is None:
+                self._estimator.set_params(random_state=seed)
+            fit_covariance(self._estimator, Z, weight)
+            self.covariance_ = self._estimator.covariance_
+            matrix = self.covariance_ if self.use == "covariance" else _precision(self._estimator)
+        if self.resample != "fixed" and not isinstance(self._estimator, StochasticSparsifier):
+            raise ValueError(f'resample="{self.resample}" needs a stochastic covariance such as "acv" or "rcv".')
+        operator = as_operator(matrix, device=self._device, dtype=torch.float32)
+        if operator.shape[0] != Z.shape[1]:
+            raise ValueError(f"shift is {operator.shape[0]}x{operator.shape[0]}, but X has {Z.shape[1]} features.")
+        self.operator_ = operator.normalized()
+
+    def _shifts(self, rng: np.random.Generator) -> Shifts:
+        estimator, scale = self._estimator, self.operator_.scale
+
+        def draw() -> CovarianceOperator:
+            assert estimator is not None
+            realisation = as_operator(estimator.sample(rng), device=self._device, dtype=torch.float32)
+            return realisation.normalized(scale)
+
+        return Shifts(self.operator_, self.resample, draw, max(self.order * len(self.hidden), 1))
+
+    def _build(self, in_features: int, n_outputs: int) -> SVNN:
+        return SVNN(
+            in_features,
+            n_outputs,
+            hidden=self.hidden,
+            order=self.order,
+            activation=self.activation,
+            dropout=self.dropout,
+            batch_norm=self.batch_norm,
+            readout=self.readout,
+            heads=self.heads if self.readout == "weighted" else 1,
+            n_nodes=self.n_features_in_,
+            mlp=self.mlp,
+        )
+
+    def _batch(self, X: np.ndarray, y: np.ndarray, weight: np.ndarray) -> Batch:
+        return Batch(
+            self._signal(X),
+            torch.as_tensor(y, device=self._device),
+            torch.as_tensor(weight, dtype=torch.float32, device=self._device),
+        )
+
+    def _signal(self, X: np.ndarray) -> Tensor:
+        """Return standardised data as a (t, N, F) tensor."""
+        Z = torch.as_tensor(self._standardizer(X), dtype=torch.float32, device=self._device)
+        return Z[..., None] if Z.ndim == 2 else Z
+
+    def _check_validation(self, validation_data: Any) -> tuple[np.ndarray, np.ndarray]:
+        try:
+            X, y = validation_data
+        except (TypeError, ValueError):
+            raise ValueError("validation_data must be a pair (X, y).") from None
+        X = to_numpy(check_data(self, X, reset=False))
+        y = self._encode_targets(y, reset=False)
+        check_consistent_length(X, y)
+        return X, self._scale_targets(y, None)
+
+    def _check_parameters(self) -> None:
+        positive = {"lr": self.lr, "max_epochs": self.max_epochs, "patience": self.patience}
+        for name, value in positive.items():
+            if not isinstance(value, Real) or not value > 0:
+                raise ValueError(f"{name} must be a positive number, got {value!r}.")
+        if self.batch_size is not None and (not isinstance(self.batch_size, Integral) or self.batch_size < 1):
+            raise ValueError(f"batch_size must be None or a positive integer, got {self.batch_size!r}.")
+        if not 0 <= self.validation_fraction < 1:
+            raise ValueError(f"validation_fraction must be in [0, 1), got {self.validation_fraction!r}.")
+        if self.weight_decay < 0:
+            raise ValueError(f"weight_decay must not be negative, got {self.weight_decay!r}.")
+        if self.use not in ("covariance", "precision"):
+            raise ValueError(f'use must be "covariance" or "precision", got {self.use!r}.')
+        if self.resample not in RESAMPLE:
+            raise ValueError(f"resample must be one of {RESAMPLE}, got {self.resample!r}.")
+        precomputed = isinstance(self.covariance, str) and self.covariance == "precomputed"
+        if precomputed and self.shift is None:
+            raise ValueError('covariance="precomputed" needs the matrix as shift=.')
+        if not precomputed and self.shift is not None:
+            raise ValueError('shift= is used with covariance="precomputed" only; drop it or set covariance.')
+
+    # -- using the trained network ----------------------------------------------------------------
+
+    def _output(self, X: Any, embed: bool = False) -> np.ndarray:
+        """Return the network's output, or its node embeddings, for every row of ``X``."""
+        check_is_fitted(self)
+        X = to_numpy(check_data(self, X, reset=False))
+        x = self._signal(X)
+        rows = max(1, _PREDICT_VALUES // (x.shape[1] * max(self.hidden)))
+        run = self.module_.embed if embed else self.module_
+        self.module_.eval()
+        with torch.no_grad():
+            parts = [run(part, self.operator_) for part in x.split(rows)]
+        return torch.cat(parts).cpu().numpy().astype(np.float64)
+
+    def embed(self, X: Any) -> np.ndarray:
+        """Return the node embeddings before the readout, of shape (t, N, hidden[-1])."""
+        return self._output(X, embed=True)
+
+    def on(self, covariance: Any, X: Any = None) -> Any:
+        """Return the same trained network on another covariance.
+
+        Parameters
+        ----------
+        covariance : matrix, operator, fitted or unfitted estimator, or name
+            On the scale of the standardised features. What is not fitted yet is fitted on ``X``.
+        X : array of shape (t, N') or (t, N', F), optional
+            Data of the new features. With another N the training means and scales do not apply:
+            those of ``X`` are used, or none where ``X`` is not given (features then have to come
+            standardised).
+
+        Returns
+        -------
+        A fitted estimator that shares the weights. With the same N it applies exactly the same
+        filters, the matrix divided by the same number as in training, so that outputs can be
+        compared. With another N (which needs ``readout="mean"``) the matrix is scaled to unit
+        spectral norm as in training.
+        """
+        check_is_fitted(self)
+        other = copy.copy(self)
+        if X is not None:
+            X = to_numpy(check_data(copy.copy(self), X))
+            other._standardizer = Standardizer.fit(X, np.ones(len(X)), active=self.standardize)
+        if isinstance(covariance, str) or (hasattr(covariance, "fit") and not hasattr(covariance, "covariance_")):
+            if X is None:
+                raise ValueError("a covariance that is not fitted yet needs data to fit it on: pass X=.")
+            covariance = fit_covariance(resolve(covariance), other._standardizer(X))
+        other._estimator = covariance if isinstance(covariance, StochasticSparsifier) else None
+        matrix = getattr(covariance, "covariance_", covariance)
+        if self.use == "precision" and hasattr(covariance, "covariance_"):
+            matrix = _precision(covariance)
+        operator = as_operator(matrix, device=self._device, dtype=torch.float32)
+        n = operator.shape[0]
+        if X is not None and X.shape[1] != n:
+            raise ValueError(f"the covariance has {n} features, X has {X.shape[1]}.")
+        if n != self.n_features_in_:
+            if self.readout != "mean":
+                raise ValueError(
+                    f'the network was trained on {self.n_features_in_} features with readout="{self.readout}", '
+                    f'which learns about each of them; it cannot run on {n}. Train with readout="mean" to transfer.'
+                )
+            if X is None:
+                other._standardizer = Standardizer.identity()
+            other.n_features_in_ = n
+            other.__dict__.pop("feature_names_in_", None)
+        other.operator_ = operator.normalized(self.operator_.scale if n == self.n_features_in_ else None)
+        other.covariance_ = getattr(covariance, "covariance_", covariance)
+        return other
+
+    def save(self, path: Any) -> None:
+        """Write the fitted estimator to ``path``: one safetensors file, its header in JSON.
+
+        :func:`svnn.load` reads it back. ``callbacks`` are not stored.
+        """
+        from svnn.estimators._storage import save
+
+        save(self, path)
+
+    def __sklearn_tags__(self) -> Any:
+        tags = super().__sklearn_tags__()
+        tags.non_deterministic = self.random_state is None
+        tags.input_tags.three_d_array = True
+        return tags
+
+    def __getstate__(self) -> dict[str, Any]:
+        state: dict[str, Any] = super().__getstate__()
+        return state
+
+
+def pick_device(device: Any) -> torch.device:
+    """Return the torch device for a name; "auto" is the GPU where there is one."""
+    if device == "auto":
+        return torch.device("cuda" if torch.cuda.is_available() else "cpu")
+    try:
+        picked = torch.device(device)
+    except (RuntimeError, TypeError) as error:
+        raise ValueError(f'device must be "auto" or a torch device such as "cpu" or "cuda", got {device!r}.') from error
+    if picked.type == "cuda" and not torch.cuda.is_available():
+        raise ValueError(f'device="{device}" is not available here; use device="auto".')
+    return picked
+
+
+def _cuda_devices(device: torch.device) -> list[torch.device]:
+    return [device] if device.type == "cuda" else []
+
+
+def _precision(estimator: Any) -> Any:
+    if not hasattr(estimator, "precision_"):
+        raise ValueError(
+            f'use="precision" needs an estimator with precision_, such as "graphical_lasso"; '
+            f"{type(estimator).__name__} has none."
+        )
+    return estimator.precision_

@@ -1,0 +1,118 @@
+"""Classification with a sparse covariance neural network."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+import torch
+from sklearn.base import ClassifierMixin
+from sklearn.model_selection import StratifiedShuffleSplit
+from sklearn.utils import column_or_1d, compute_sample_weight
+from sklearn.utils.multiclass import check_classification_targets
+from torch import Tensor
+
+from svnn.estimators._base import BaseSVNN
+
+
+class SVNNClassifier(ClassifierMixin, BaseSVNN):
+    def __init__(
+        self,
+        *,
+        covariance: Any = "hard",
+        shift: Any = None,
+        use: str = "covariance",
+        hidden: Sequence[int] = (32,),
+        order: int = 2,
+        activation: str = "leaky_relu",
+        dropout: float = 0.0,
+        batch_norm: bool = True,
+        readout: str = "weighted",
+        heads: int = 8,
+        mlp: Sequence[int] = (32,),
+        class_weight: Any = None,
+        standardize: bool = True,
+        lr: float = 0.01,
+        weight_decay: float = 1e-5,
+        max_epochs: int = 1000,
+        patience: int = 100,
+        batch_size: int | None = None,
+        validation_fraction: float = 0.1,
+        resample: str = "fixed",
+        device: str = "auto",
+        random_state: Any = None,
+        verbose: int = 0,
+        callbacks: Sequence[Any] = (),
+    ) -> None:
+        super().__init__(
+            covariance=covariance,
+            shift=shift,
+            use=use,
+            hidden=hidden,
+            order=order,
+            activation=activation,
+            dropout=dropout,
+            batch_norm=batch_norm,
+            readout=readout,
+            heads=heads,
+            mlp=mlp,
+            standardize=standardize,
+            lr=lr,
+            weight_decay=weight_decay,
+            max_epochs=max_epochs,
+            patience=patience,
+            batch_size=batch_size,
+            validation_fraction=validation_fraction,
+            resample=resample,
+            device=device,
+            random_state=random_state,
+            verbose=verbose,
+            callbacks=callbacks,
+        )
+        self.class_weight = class_weight
+
+    def _encode_targets(self, y: Any, reset: bool) -> np.ndarray:
+        if y is None:
+            raise ValueError(f"This {type(self).__name__} estimator requires y to be passed, but the target y is None.")
+        y = column_or_1d(y, warn=True)
+        check_classification_targets(y)
+        if reset:
+            self.classes_, encoded = np.unique(y, return_inverse=True)
+            if len(self.classes_) < 2:
+                raise ValueError(f"y holds only one class, {self.classes_[0]!r}; a classifier needs at least two.")
+            return encoded
+        unknown = np.setdiff1d(y, self.classes_)
+        if len(unknown):
+            raise ValueError(f"the validation labels {unknown.tolist()} do not occur in training.")
+        return np.searchsorted(self.classes_, y)
+
+    def _scale_targets(self, y: np.ndarray, train: Any) -> np.ndarray:
+        return y
+
+    def _n_outputs(self, y: np.ndarray) -> int:
+        return len(self.classes_)
+
+    def _row_weight(self, y: np.ndarray, weight: np.ndarray) -> np.ndarray:
+        if self.class_weight is None:
+            return weight
+        return weight * compute_sample_weight(self.class_weight, self.classes_[y])
+
+    def _splitter(self, y: np.ndarray, size: int, seed: int) -> Any:
+        counts = np.bincount(y)
+        if counts.min() < 2 or min(size, len(y) - size) < len(counts):
+            return super()._splitter(y, size, seed)
+        return StratifiedShuffleSplit(1, test_size=size, random_state=seed)
+
+    def _loss(self, output: Tensor, y: Tensor) -> Tensor:
+        return torch.nn.functional.cross_entropy(output, y, reduction="none")
+
+    def predict_proba(self, X: Any) -> np.ndarray:
+        """Return the probabilities of the classes, of shape (t, n_classes), in the order of ``classes_``."""
+        logits = self._output(X)
+        odds = np.exp(logits - logits.max(1, keepdims=True))
+        return odds / odds.sum(1, keepdims=True)
+
+    def predict(self, X: Any) -> np.ndarray:
+        """Return the most probable label of every row."""
+        return self.classes_[self.predict_proba(X).argmax(1)]

@@ -1,0 +1,126 @@
+"""The training loop: Adam, early stopping on the validation loss, best weights restored."""
+
+from __future__ import annotations
+
+import copy
+import math
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import torch
+from torch import Tensor, nn
+
+Loss = Callable[[Tensor, Tensor], Tensor]
+Callback = Callable[[dict[str, float]], Any]
+
+
+@dataclass
+class Batch:
+    """Inputs (t, N, F), targets and sample weights on one device."""
+
+    x: Tensor
+    y: Tensor
+    weight: Tensor
+
+
+@dataclass
+class Shifts:
+    """The covariance of each forward pass: one operator, or fresh realisations of a random one."""
+
+    fixed: Any
+    resample: str = "fixed"
+    draw: Callable[[], Any] | None = None
+    n_shifts: int = 1
+
+    def new_epoch(self) -> None:
+        self.current = self.draw() if self.resample == "epoch" and self.draw else self.fixed
+
+    def for_forward(self) -> Any:
+        if self.draw and self.resample == "forward":
+            return self.draw()
+        if self.draw and self.resample == "shift":
+            return [self.draw() for _ in range(self.n_shifts)]
+        return self.current
+
+
+def train(
+    module: nn.Module,
+    loss: Loss,
+    data: Batch,
+    validation: Batch | None,
+    shifts: Shifts,
+    *,
+    lr: float,
+    weight_decay: float,
+    max_epochs: int,
+    patience: int,
+    batch_size: int,
+    callbacks: Sequence[Callback] = (),
+) -> dict[str, list[float]]:
+    """Train ``module`` in place and return the losses of every epoch.
+
+    Stops after ``patience`` epochs without a better validation loss (training loss where there is
+    no validation data) or when a callback returns True, and restores the best weights.
+    """
+    optimizer = torch.optim.Adam(module.parameters(), lr=lr, weight_decay=weight_decay)
+    history: dict[str, list[float]] = {"train_loss": [], "valid_loss": []}
+    best_loss, best_epoch, best_weights = math.inf, -1, copy.deepcopy(module.state_dict())
+    for epoch in range(max_epochs):
+        module.train()
+        shifts.new_epoch()
+        total = 0.0
+        for rows in batches(len(data.x), batch_size, data.x.device):
+            part = data if rows is None else Batch(data.x[rows], data.y[rows], data.weight[rows])
+            value = _weighted(loss(module(part.x, shifts.for_forward()), part.y), part.weight)
+            optimizer.zero_grad(set_to_none=True)
+            value.backward()
+            optimizer.step()
+            total += float(value.detach()) * len(part.x) / len(data.x)
+        monitored = total if validation is None else evaluate(module, loss, validation, shifts.fixed, batch_size)
+        history["train_loss"].append(total)
+        if validation is not None:
+            history["valid_loss"].append(monitored)
+        if not math.isfinite(total):
+            raise FloatingPointError(
+                f"the training loss became {total} in epoch {epoch + 1}; use a smaller lr or standardize=True."
+            )
+        if monitored < best_loss:
+            best_loss, best_epoch = monitored, epoch
+            best_weights = copy.deepcopy(module.state_dict())
+        record = {"epoch": epoch + 1, "train_loss": total, "valid_loss": monitored, "best_loss": best_loss}
+        stop = [callback(record) for callback in callbacks]
+        if epoch - best_epoch >= patience or any(s is True for s in stop):
+            break
+    module.load_state_dict(best_weights)
+    module.eval()
+    return history
+
+
+@torch.no_grad()
+def evaluate(module: nn.Module, loss: Loss, data: Batch, shift: Any, batch_size: int) -> float:
+    """Return the weighted mean loss on ``data``."""
+    module.eval()
+    values = [
+        loss(module(x, shift), y) for x, y in zip(data.x.split(batch_size), data.y.split(batch_size), strict=True)
+    ]
+    return float(_weighted(torch.cat(values), data.weight))
+
+
+def batches(n: int, batch_size: int, device: torch.device) -> Iterator[Tensor | None]:
+    """Yield shuffled row numbers, or None for all rows in one batch.
+
+    A last batch of a single row joins the one before it: batch norm cannot use it.
+    """
+    if batch_size >= n:
+        yield None
+        return
+    order = torch.randperm(n).to(device)
+    parts = list(order.split(batch_size))
+    if len(parts[-1]) == 1:
+        parts[-2:] = [torch.cat(parts[-2:])]
+    yield from parts
+
+
+def _weighted(values: Tensor, weight: Tensor) -> Tensor:
+    return (values * weight).sum() / weight.sum()

@@ -1,0 +1,39 @@
+"""Pure functions on covariance matrices; numpy arrays and torch tensors alike.
+
+The estimators in :mod:`svnn.covariance` are thin over these.
+"""
+
+from svnn.functional.masks import floor_probabilities, sparsify
+from svnn.functional.moments import Moments, product_variances, sample_moments
+from svnn.functional.probabilities import acv_probabilities, rcv_probabilities
+from svnn.functional.psd import psd_repair, smallest_eigenvalue
+from svnn.functional.thresholds import (
+    adaptive_lasso_threshold,
+    hard_threshold,
+    largest_pairs,
+    pairs_for_density,
+    scad_threshold,
+    soft_threshold,
+    threshold_for_density,
+    universal_threshold,
+)
+
+__all__ = [
+    "Moments",
+    "acv_probabilities",
+    "adaptive_lasso_threshold",
+    "floor_probabilities",
+    "hard_threshold",
+    "largest_pairs",
+    "pairs_for_density",
+    "product_variances",
+    "psd_repair",
+    "rcv_probabilities",
+    "sample_moments",
+    "scad_threshold",
+    "smallest_eigenvalue",
+    "soft_threshold",
+    "sparsify",
+    "threshold_for_density",
+    "universal_threshold",
+]

@@ -1,0 +1,119 @@
+"""The little that numpy and torch spell differently, so that each formula is written once."""
+
+from __future__ import annotations
+
+import sys
+from types import ModuleType
+from typing import TYPE_CHECKING, Any, TypeVar
+
+import numpy as np
+
+if TYPE_CHECKING:
+    import torch
+
+    Array = TypeVar("Array", np.ndarray, torch.Tensor)
+    RandomState = int | np.random.Generator | np.random.RandomState | torch.Generator | None
+else:
+    Array = TypeVar("Array")
+    RandomState = Any
+
+
+def is_torch(value: object) -> bool:
+    """Tell whether ``value`` is a torch tensor, without importing torch."""
+    torch = sys.modules.get("torch")
+    return torch is not None and isinstance(value, torch.Tensor)
+
+
+def namespace(array: Any) -> ModuleType:
+    """Return the module, numpy or torch, whose functions take ``array``."""
+    return sys.modules["torch"] if is_torch(array) else np
+
+
+def to_numpy(array: Any) -> np.ndarray:
+    """Return a numpy view of a numpy array or of a tensor on any device."""
+    return array.detach().cpu().numpy() if is_torch(array) else np.asarray(array)
+
+
+def like(values: Any, array: Any) -> Any:
+    """Return ``values`` as the kind, dtype and device of ``array``."""
+    if is_torch(array):
+        torch = sys.modules["torch"]
+        return torch.as_tensor(values, dtype=array.dtype, device=array.device)
+    return np.asarray(values, dtype=array.dtype)
+
+
+def as_matrix(C: Any, name: str = "C") -> Any:
+    """Return ``C`` as a square, finite, floating matrix of its own kind."""
+    if not is_torch(C):
+        C = np.asarray(C)
+        if C.dtype.kind not in "fiub":
+            raise ValueError(f"{name} must hold real numbers, got dtype {C.dtype}.")
+        if C.dtype.kind != "f":
+            C = C.astype(np.float64)
+    elif not C.is_floating_point():
+        C = C.double()
+    if C.ndim != 2 or C.shape[0] != C.shape[1]:
+        raise ValueError(f"{name} must be a square matrix, got shape {tuple(C.shape)}.")
+    if not bool(namespace(C).isfinite(C).all()):
+        raise ValueError(f"{name} holds NaN or infinite values; remove or impute them first.")
+    return C
+
+
+def off_diagonal(C: Array) -> Array:
+    """Boolean mask of the off-diagonal entries of ``C``."""
+    return ~_eye(C)
+
+
+def _eye(C: Any) -> Any:
+    n = C.shape[0]
+    if is_torch(C):
+        torch = sys.modules["torch"]
+        return torch.eye(n, dtype=torch.bool, device=C.device)
+    return np.eye(n, dtype=bool)
+
+
+def _strict_upper(C: Any) -> Any:
+    if is_torch(C):
+        torch = sys.modules["torch"]
+        return torch.ones_like(C, dtype=torch.bool).triu(1)
+    return np.triu(np.ones(C.shape, dtype=bool), 1)
+
+
+def upper_values(C: Array) -> Array:
+    """Return the ``N(N-1)/2`` entries above the diagonal, row by row."""
+    return C[_strict_upper(C)]
+
+
+def from_upper(values: Array, C: Array, diagonal: float) -> Array:
+    """Return the symmetric matrix shaped as ``C`` with ``values`` above its constant ``diagonal``."""
+    xp = namespace(C)
+    full = xp.zeros_like(C, dtype=values.dtype)
+    full[_strict_upper(C)] = values
+    full = full + full.T  # on boolean masks this is a logical or
+    full[_eye(C)] = diagonal
+    return full
+
+
+def generator(random_state: RandomState) -> np.random.Generator:
+    """Return a numpy generator for any of the usual ways to give a seed."""
+    if isinstance(random_state, np.random.Generator):
+        return random_state
+    if isinstance(random_state, np.random.RandomState):
+        return np.random.default_rng(random_state.randint(2**32, dtype=np.uint64))
+    torch = sys.modules.get("torch")
+    if torch is not None and isinstance(random_state, torch.Generator):
+        draw = torch.randint(2**62, (1,), generator=random_state, device=random_state.device)
+        return np.random.default_rng(int(draw))
+    if random_state is None or isinstance(random_state, (int, np.integer)):
+        return np.random.default_rng(random_state)
+    raise ValueError(
+        "random_state must be None, an integer, a numpy Generator or RandomState, or a torch "
+        f"Generator, got {type(random_state).__name__}."
+    )
+
+
+def unit_interval(value: float, name: str) -> float:
+    """Return ``value`` as a float in [0, 1] or say what is wrong with it."""
+    if isinstance(value, bool) or not isinstance(value, (int, float, np.number)) or not 0 <= value <= 1:
+        raise ValueError(f"{name} must be a number between 0 and 1, got {value!r}.")
+    return float(value)

@@ -1,0 +1,7 @@
+"""Covariance filters and networks as plain ``torch.nn.Module``."""
+
+from svnn.nn._filter import CovarianceFilter
+from svnn.nn._readout import Readout
+from svnn.nn._svnn import SVNN
+
+__all__ = ["SVNN", "CovarianceFilter", "Readout"]

@@ -1,0 +1,67 @@
+"""From node embeddings to one vector a sample."""
+
+from __future__ import annotations
+
+import torch
+from torch import Tensor, nn
+
+READOUTS = ("mean", "weighted", "flatten")
+
+
+class Readout(nn.Module):
+    r"""Pool node embeddings ``(…, N, F)`` to ``(…, out_features)``.
+
+    Parameters
+    ----------
+    kind : {"mean", "weighted", "flatten"}
+        - "mean": the average over nodes; any N.
+        - "weighted": ``heads`` learned weights a node, :math:`\frac1N \sum_j a_{hj} u_j`, starting
+          as the mean.
+        - "flatten": all embeddings side by side.
+    in_features : int
+        F, the values per node.
+    n_nodes : int, optional
+        N; needed by all but the mean.
+    heads : int, default=1
+        Number of weight vectors of the weighted readout.
+
+    Examples
+    --------
+    >>> import torch
+    >>> Readout("mean", 8)(torch.ones(5, 3, 8)).shape
+    torch.Size([5, 8])
+    >>> Readout("weighted", 8, n_nodes=3, heads=2)(torch.ones(5, 3, 8)).shape
+    torch.Size([5, 16])
+    """
+
+    def __init__(self, kind: str, in_features: int, n_nodes: int | None = None, heads: int = 1) -> None:
+        super().__init__()
+        if kind not in READOUTS:
+            raise ValueError(f"readout must be one of {READOUTS}, got {kind!r}.")
+        if kind != "mean" and n_nodes is None:
+            raise ValueError(f'readout="{kind}" learns about single nodes and needs n_nodes; "mean" runs on any N.')
+        if heads < 1 or int(heads) != heads:
+            raise ValueError(f"heads must be an integer >= 1, got {heads!r}.")
+        if heads > 1 and kind != "weighted":
+            raise ValueError(f'heads={heads} needs readout="weighted", got "{kind}".')
+        self.kind = kind
+        self.n_nodes = None if kind == "mean" else n_nodes
+        if kind == "weighted":
+            self.weight = nn.Parameter(torch.ones(heads, n_nodes or 0))
+        self.out_features = in_features * ((n_nodes or 1) if kind == "flatten" else heads)
+
+    def forward(self, u: Tensor) -> Tensor:
+        n = u.shape[-2]
+        if self.n_nodes is not None and n != self.n_nodes:
+            raise ValueError(
+                f'readout="{self.kind}" was built for {self.n_nodes} nodes and cannot run on {n}; '
+                'only readout="mean" transfers to another number of nodes.'
+            )
+        if self.kind == "mean":
+            return u.mean(-2)
+        if self.kind == "weighted":
+            u = (self.weight / n) @ u
+        return u.flatten(-2)
+
+    def extra_repr(self) -> str:
+        return f"{self.kind}, out_features={self.out_features}"

@@ -1,0 +1,159 @@
+"""The contract of a shift operator."""
+
+from __future__ import annotations
+
+import copy
+from abc import ABC, abstractmethod
+from typing import Any, ClassVar
+
+import numpy as np
+import scipy.sparse as sp
+import torch
+from torch import Tensor
+
+from svnn.operators._spectrum import spectral_norm
+
+
+class CovarianceOperator(ABC):
+    r"""A symmetric N×N matrix as the shift of a graph signal: ``op @ x``.
+
+    A backend gives a name and four methods: ``_matmul`` on an (N, M) tensor, ``_map`` that applies
+    a function to its stored tensors, ``_tensors`` that lists them, and ``to_dense``. Everything
+    else is written here once.
+
+    Attributes
+    ----------
+    shape : tuple (N, N)
+    nnz : int
+        Stored values that are not zero; for ``lowrank`` those of its factors.
+    density : float
+        ``nnz / N**2``: the cost of a shift as a share of the dense one.
+    backend : str
+    dtype, device : of the stored values
+    scale : float or None
+        For a normalised operator, the number its matrix was divided by; see :meth:`normalized`.
+    """
+
+    backend: ClassVar[str]
+    shape: tuple[int, int]
+    scale: float | None = None
+
+    @abstractmethod
+    def _matmul(self, x: Tensor) -> Tensor:
+        """Apply the matrix to x of shape (N, M)."""
+
+    @abstractmethod
+    def _tensors(self) -> tuple[Tensor, ...]:
+        """Return the stored tensors, the floating ones first."""
+
+    @abstractmethod
+    def _map(self, function: Any, factor: float = 1.0) -> None:
+        """Replace every stored tensor by ``function(tensor)`` and multiply the matrix by ``factor``."""
+
+    @abstractmethod
+    def to_dense(self) -> Tensor:
+        """Return the (N, N) matrix as a tensor."""
+
+    @property
+    def dtype(self) -> torch.dtype:
+        return self._tensors()[0].dtype
+
+    @property
+    def device(self) -> torch.device:
+        return self._tensors()[0].device
+
+    @property
+    def nnz(self) -> int:
+        return int(torch.count_nonzero(self._tensors()[0]))
+
+    @property
+    def density(self) -> float:
+        return self.nnz / self.shape[0] ** 2
+
+    def __matmul__(self, x: Tensor) -> Tensor:
+        """Shift ``x`` of shape (N, F) or (…, N, F); the result has the shape and dtype of ``x``."""
+        n = self.shape[0]
+        if not isinstance(x, Tensor):
+            raise TypeError(f"the operator shifts torch tensors, got {type(x).__name__}; use torch.as_tensor.")
+        if x.ndim < 2 or x.shape[-2] != n:
+            raise ValueError(f"x must have shape (..., {n}, F) for an operator on {n} nodes, got {tuple(x.shape)}.")
+        if x.device != self.device:
+            raise ValueError(f"x is on {x.device}, the operator on {self.device}; move one with .to(device).")
+        operator = self if x.dtype == self.dtype else self._cast(x.dtype)
+        if x.ndim == 2:
+            return operator._matmul(x)
+        nodes_first = x.movedim(-2, 0)
+        shifted = operator._matmul(nodes_first.reshape(n, -1))
+        return shifted.reshape(nodes_first.shape).movedim(0, -2)
+
+    def to(self, *args: Any, **kwargs: Any) -> CovarianceOperator:
+        """Return the operator on another device or in another floating dtype, as ``Tensor.to`` does."""
+        moved = copy.copy(self)
+        target = torch.empty(0, dtype=self.dtype, device=self.device).to(*args, **kwargs)
+        if not target.is_floating_point():
+            raise TypeError(f"an operator needs a floating dtype, got {target.dtype}.")
+        moved._map(lambda v: v.to(target.device, target.dtype if v.is_floating_point() else v.dtype))
+        return moved
+
+    def normalized(self, scale: float | None = None) -> CovarianceOperator:
+        r"""Return the operator of :math:`C / s`, which remembers ``s`` as its ``scale``.
+
+        Parameters
+        ----------
+        scale : float, optional
+            ``s``; the spectral norm of ``C`` by default (1 for the zero matrix). An operator that
+            has a scale already is returned as it is when none is given.
+
+        Notes
+        -----
+        A filter with coefficients :math:`h_k s^k` on :math:`C/s` is the filter :math:`h_k` on
+        :math:`C`: pass one matrix's ``scale`` to the other to compare the same filter on both.
+        """
+        if scale is None:
+            if self.scale is not None:
+                return self
+            memo = self._cached("normalized", lambda: self.normalized(self.norm() or 1.0))
+            assert isinstance(memo, CovarianceOperator)
+            return memo
+        if not (scale > 0 and np.isfinite(scale)):
+            raise ValueError(f"scale must be a positive number, got {scale!r}.")
+        previous = 1.0 if self.scale is None else self.scale
+        result = copy.copy(self)
+        result._map(lambda v: v, previous / scale)
+        result.scale = float(scale)
+        return result
+
+    def norm(self) -> float:
+        """Return the spectral norm of the matrix, the largest modulus of its eigenvalues."""
+        return float(self._cached("norm", lambda: spectral_norm(self)))
+
+    def to_scipy(self) -> sp.csr_array:
+        """Return the matrix as ``scipy.sparse.csr_array``."""
+        return sp.csr_array(self.to_dense().detach().cpu().numpy())
+
+    def edge_index(self) -> tuple[Tensor, Tensor]:
+        """Return ``(index, weight)``, of shapes (2, nnz) and (nnz,), as PyTorch Geometric takes them."""
+        dense = self.to_dense()
+        index = dense.nonzero().T.contiguous()
+        return index, dense[index[0], index[1]]
+
+    def _cast(self, dtype: torch.dtype) -> CovarianceOperator:
+        operator = self._cached(dtype, lambda: self.to(dtype=dtype))
+        assert isinstance(operator, CovarianceOperator)
+        return operator
+
+    def _cached(self, key: object, make: Any) -> Any:
+        memo = self.__dict__.setdefault("_memo", {})
+        if key not in memo:
+            memo[key] = make()
+        return memo[key]
+
+    def __getstate__(self) -> dict[str, Any]:
+        return {k: v for k, v in self.__dict__.items() if k != "_memo"}
+
+    def __repr__(self) -> str:
+        scaled = "" if self.scale is None else f", scale={self.scale:.4g}"
+        return (
+            f"{type(self).__name__}(N={self.shape[0]}, density={self.density:.3g}, "
+            f"{str(self.dtype).removeprefix('torch.')}, {self.device}{scaled})"
+        )

@@ -1,0 +1,152 @@
+"""``as_operator``: any symmetric matrix as a shift, in the backend that suits it."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import scipy.sparse as sp
+import torch
+from torch import Tensor
+
+from svnn.operators._base import CovarianceOperator
+from svnn.operators._csr import CSROperator
+from svnn.operators._dense import DenseOperator
+from svnn.operators._lowrank import LowRankOperator
+
+BACKENDS = ("auto", "dense", "csr", "lowrank")
+
+
+def as_operator(
+    C: Any,
+    backend: str = "auto",
+    device: torch.device | str | None = None,
+    dtype: torch.dtype | None = None,
+) -> CovarianceOperator:
+    """Return the symmetric matrix ``C`` as a shift operator.
+
+    Parameters
+    ----------
+    C : ndarray, scipy sparse array, Tensor (dense, COO or CSR) or CovarianceOperator
+        An operator comes back as it is where nothing else is asked for.
+    backend : {"auto", "dense", "csr", "lowrank"}, default="auto"
+        How to store the matrix. "auto" takes the faster of dense and CSR for its size and
+        density. "lowrank" factors the matrix by its eigenvectors; to build it from data instead,
+        see :func:`svnn.operators.from_data`.
+    device, dtype : optional
+        Where to put it and in which precision; by default those of ``C``. An operator shifts
+        signals of any floating dtype in the dtype of the signal.
+
+    Returns
+    -------
+    CovarianceOperator
+
+    Raises
+    ------
+    ValueError
+        Where ``C`` is not square, not finite or not symmetric.
+
+    Examples
+    --------
+    >>> import numpy as np, torch
+    >>> op = as_operator(np.array([[2.0, 1.0], [1.0, 3.0]]))
+    >>> op @ torch.tensor([[1.0], [0.0]])
+    tensor([[2.],
+            [1.]])
+    """
+    if backend not in BACKENDS:
+        raise ValueError(f"backend must be one of {BACKENDS}, got {backend!r}.")
+    if isinstance(C, CovarianceOperator):
+        operator = C
+        if backend not in ("auto", C.backend):
+            source = C.to_scipy() if backend == "csr" else C.to_dense()
+            operator = _store(source, backend)
+            operator.scale = C.scale
+    else:
+        operator = _store(_checked(C), backend)
+    if device is None and dtype is None:
+        return operator
+    return operator.to(device=device or operator.device, dtype=dtype or operator.dtype)
+
+
+def _checked(C: Any) -> Any:
+    """Return a validated dense tensor or scipy CSR array."""
+    if isinstance(C, Tensor) and C.layout != torch.strided:
+        C = _scipy_from_torch(C)
+    if sp.issparse(C):
+        C = sp.csr_array(C)
+        C = C if C.dtype.kind == "f" else C.astype(np.float64)
+        _check_square(C.shape)
+        _check_finite(bool(np.isfinite(C.data).all()))
+        difference = abs(C - C.T)
+        _check_symmetric(difference.max() if C.nnz else 0.0, abs(C).max() if C.nnz else 0.0, C.dtype.itemsize)
+        return C
+    if not isinstance(C, Tensor):
+        try:
+            C = torch.from_numpy(np.array(C, dtype=None if np.asarray(C).dtype.kind == "f" else np.float64))
+        except (TypeError, ValueError) as error:
+            raise ValueError(f"C must be a matrix of real numbers, got {type(C).__name__}: {error}") from error
+    C = C if C.is_floating_point() else C.double()
+    _check_square(tuple(C.shape))
+    _check_finite(bool(torch.isfinite(C).all()))
+    values = C.detach()
+    if values.numel():
+        _check_symmetric(float((values - values.T).abs().max()), float(values.abs().max()), C.element_size())
+    return C
+
+
+def _store(C: Any, backend: str) -> CovarianceOperator:
+    n = C.shape[0]
+    if backend == "auto":
+        nnz = C.nnz if sp.issparse(C) else int(torch.count_nonzero(C))
+        backend = choose_backend(n, nnz / max(n * n, 1))
+    if backend == "csr":
+        if sp.issparse(C):
+            return CSROperator.from_scipy(C)
+        operator = CSROperator.from_scipy(C.detach().cpu().numpy())
+        return operator.to(device=C.device)
+    dense = torch.from_numpy(C.toarray()) if sp.issparse(C) else C
+    return DenseOperator(dense) if backend == "dense" else LowRankOperator.from_matrix(dense)
+
+
+def choose_backend(n_nodes: int, density: float) -> str:
+    """Return the backend, "dense" or "csr", whose shift is faster at this size and density.
+
+    Measured by ``benchmarks/backends.py`` on a two-core CPU: torch's CSR product overtakes the
+    dense one below a density of about 0.1, and for few nodes its fixed cost never pays.
+
+    Examples
+    --------
+    >>> choose_backend(1000, 0.01), choose_backend(1000, 0.5), choose_backend(50, 0.01)
+    ('csr', 'dense', 'dense')
+    """
+    return "csr" if n_nodes >= CSR_MIN_NODES and density <= CSR_MAX_DENSITY else "dense"
+
+
+CSR_MIN_NODES = 256
+CSR_MAX_DENSITY = 0.1
+
+
+def _scipy_from_torch(C: Tensor) -> sp.csr_array:
+    coo = C.detach().cpu().to_sparse_coo().coalesce()
+    values, (rows, columns) = coo.values().numpy(), coo.indices().numpy()
+    return sp.csr_array((values, (rows, columns)), shape=tuple(C.shape))
+
+
+def _check_square(shape: tuple[int, ...]) -> None:
+    if len(shape) != 2 or shape[0] != shape[1] or shape[0] == 0:
+        raise ValueError(f"C must be a square matrix with at least one row, got shape {shape}.")
+
+
+def _check_finite(finite: bool) -> None:
+    if not finite:
+        raise ValueError("C contains NaN or infinite values; estimate it from data without them.")
+
+
+def _check_symmetric(difference: float, size: float, itemsize: int) -> None:
+    tolerance = {2: 1e-2, 4: 1e-5}.get(itemsize, 1e-8) * size
+    if difference > tolerance:
+        raise ValueError(
+            f"C is not symmetric: C and its transpose differ by up to {difference:.3g} "
+            f"(largest entry {size:.3g}). If that is rounding, pass (C + C.T) / 2."
+        )

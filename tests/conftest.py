@@ -1,0 +1,29 @@
+"""Shared fixtures. Tests run in several processes, so each keeps to one torch thread."""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+
+import numpy as np
+import pytest
+import torch
+from hypothesis import settings
+
+torch.set_num_threads(1)
+settings.register_profile("svnn", deadline=None, derandomize=True, max_examples=50)
+settings.load_profile("svnn")
+
+
+@pytest.fixture
+def rng() -> np.random.Generator:
+    return np.random.default_rng(0)
+
+
+@pytest.fixture(scope="session")
+def data_folder() -> Path:
+    """The folder of real data sets, where ``SVNN_DATA`` names one."""
+    folder = Path(os.environ.get("SVNN_DATA", ""))
+    if not os.environ.get("SVNN_DATA") or not folder.is_dir():
+        pytest.skip("SVNN_DATA does not name a folder of data sets")
+    return folder

@@ -1,0 +1,166 @@
+"""What holds for every covariance estimator."""
+
+from __future__ import annotations
+
+import numpy as np
+import pandas as pd
+import polars as pl
+import pytest
+import scipy.sparse as sp
+import torch
+from sklearn.base import clone
+from sklearn.utils.estimator_checks import parametrize_with_checks
+
+from svnn.covariance import ACV, RCV, AdaptiveThreshold, HardThreshold, SampleCovariance, SoftThreshold
+
+SPARSIFIERS = [
+    HardThreshold(),
+    HardThreshold(density=0.3),
+    HardThreshold(tau=0.3),
+    HardThreshold(tau="cv", random_state=0),
+    SoftThreshold(),
+    SoftThreshold(density=0.3),
+    *(AdaptiveThreshold(rule=rule, delta=1.0) for rule in ("hard", "soft", "scad", "adaptive_lasso")),
+    ACV(random_state=0),
+    ACV(density=0.4, unbiased=True, random_state=0),
+    RCV(p=0.4, random_state=0),
+    RCV(p=0.4, unbiased=True, random_state=0),
+]
+ALL = [SampleCovariance(), *SPARSIFIERS]
+every = pytest.mark.parametrize("estimator", ALL, ids=str)
+sparsifiers = pytest.mark.parametrize("estimator", SPARSIFIERS, ids=str)
+
+
+@pytest.fixture
+def X(rng):
+    common = rng.standard_normal((60, 1))
+    return (common * rng.uniform(-1, 1, 9) + rng.standard_normal((60, 9))) * np.linspace(0.5, 3, 9)
+
+
+def dense(C):
+    return C.toarray() if sp.issparse(C) else (C.to_dense().numpy() if isinstance(C, torch.Tensor) else C)
+
+
+@parametrize_with_checks(ALL)
+def test_scikit_learn_checks(estimator, check):
+    check(estimator)
+
+
+@every
+def test_fitted_state(estimator, X):
+    fitted = clone(estimator).fit(X)
+    assert fitted.n_features_in_ == 9
+    np.testing.assert_allclose(fitted.location_, X.mean(0))
+    C = dense(fitted.covariance_)
+    assert C.shape == (9, 9)
+    np.testing.assert_array_equal(C, C.T)
+
+
+@sparsifiers
+def test_sparse_result_keeps_variances_and_support(estimator, X):
+    fitted = clone(estimator).fit(X)
+    assert isinstance(fitted.covariance_, sp.csr_array)
+    np.testing.assert_allclose(fitted.covariance_.diagonal(), X.var(0))
+    off = np.count_nonzero(dense(fitted.covariance_)) - 9
+    assert fitted.density_ == pytest.approx(off / 72)
+
+
+@every
+def test_torch_in_torch_out(estimator, X):
+    a, b = clone(estimator).fit(torch.tensor(X)), clone(estimator).fit(X)
+    assert isinstance(a.covariance_, torch.Tensor) and isinstance(a.location_, torch.Tensor)
+    assert a.n_features_in_ == 9
+    np.testing.assert_allclose(dense(a.covariance_), dense(b.covariance_), rtol=1e-9, atol=1e-12)
+
+
+@every
+def test_three_dimensional_data(estimator, rng):
+    X = rng.standard_normal((30, 5, 4))
+    C = dense(clone(estimator).fit(X).covariance_)
+    assert C.shape == (5, 5)
+    np.testing.assert_allclose(C.diagonal(), X.transpose(0, 2, 1).reshape(-1, 5).var(0))
+
+
+@every
+def test_frames_keep_their_names(estimator, X):
+    names = [f"region {i}" for i in range(9)]
+    for frame in (pd.DataFrame(X, columns=names), pl.DataFrame(X, schema=names)):
+        fitted = clone(estimator).fit(frame)
+        assert fitted.feature_names_in_.tolist() == names
+        np.testing.assert_allclose(dense(fitted.covariance_), dense(clone(estimator).fit(X).covariance_))
+
+
+@every
+def test_integer_weights_repeat_rows_in_the_variances(estimator, X, rng):
+    w = rng.integers(1, 4, len(X))
+    a = clone(estimator).fit(X, sample_weight=w)
+    np.testing.assert_allclose(dense(a.covariance_).diagonal(), np.repeat(X, w, axis=0).var(0))
+
+
+@every
+def test_missing_values(estimator, X, rng):
+    X[rng.random(X.shape) < 0.1] = np.nan
+    with pytest.raises(ValueError, match='X contains NaN; pass missing="pairwise"'):
+        clone(estimator).fit(X)
+    fitted = clone(estimator).set_params(missing="pairwise").fit(X)
+    np.testing.assert_allclose(dense(fitted.covariance_).diagonal(), np.nanvar(X, 0), rtol=1e-9)
+
+
+@sparsifiers
+@pytest.mark.parametrize("psd", ["load", "shrink", "clip"])
+def test_psd_repairs(estimator, psd, rng):
+    X = rng.standard_normal((10, 20))
+    for data in (X, torch.tensor(X)):
+        C = dense(clone(estimator).set_params(psd=psd).fit(data).covariance_)
+        assert np.linalg.eigvalsh(C)[0] > -1e-9
+
+
+@every
+def test_a_constant_feature_has_no_edges(estimator, X):
+    X[:, 3] = 7.0
+    C = dense(clone(estimator).fit(X).covariance_)
+    np.testing.assert_allclose(C[3], 0, atol=1e-12)
+    assert np.isfinite(C).all()
+
+
+@every
+def test_one_feature(estimator, X):
+    fitted = clone(estimator).fit(X[:, :1])
+    np.testing.assert_allclose(dense(fitted.covariance_), [[X[:, 0].var()]])
+
+
+@every
+@pytest.mark.parametrize(
+    ("spoil", "message"),
+    [
+        (lambda X: X[:1], "1 sample"),
+        (lambda X: np.where(X == X[0, 0], np.inf, X), "inf"),
+        (lambda X: X[0], "2D"),
+        (lambda X: torch.tensor(X[:1]), "1 sample"),
+        (lambda X: torch.tensor(X[0]), "2D or 3D"),
+        (lambda X: X[:, :, None, None], r"\(t, N\) or \(t, N, F\)"),
+        (lambda X: pd.DataFrame(X).assign(sex="f", site="x"), "not numbers: 'sex', 'site'"),
+        (lambda X: pl.DataFrame(X).with_columns(pl.lit("f").alias("sex")), "not numbers: 'sex'"),
+    ],
+)
+def test_bad_data_is_named(estimator, spoil, message, X):
+    with pytest.raises(ValueError, match=message):
+        clone(estimator).fit(spoil(X))
+
+
+@every
+def test_parameters_are_keyword_only(estimator):
+    with pytest.raises(TypeError):
+        type(estimator)(0.5)
+
+
+@pytest.mark.parametrize(
+    ("estimator", "message"),
+    [
+        (HardThreshold(missing="drop"), "missing must be one of"),
+        (HardThreshold(psd="yes"), "psd must be one of"),
+    ],
+)
+def test_bad_parameters_are_named(estimator, message, X):
+    with pytest.raises(ValueError, match=message):
+        estimator.fit(X)

@@ -1,0 +1,141 @@
+from __future__ import annotations
+
+import numpy as np
+import pytest
+from hypothesis import given
+from strategies import densities, seeds
+
+from svnn import functional as F
+from svnn.covariance import AdaptiveThreshold, HardThreshold, SoftThreshold
+from svnn.datasets import make_sparse_covariance
+
+
+def data(seed, t=40, n=8):
+    rng = np.random.default_rng(seed)
+    return (rng.standard_normal((t, 1)) + rng.standard_normal((t, n))) * rng.uniform(0.1, 10, n)
+
+
+@given(seeds)
+def test_a_number_is_the_papers_tau(seed):
+    X = data(seed)
+    C = np.cov(X.T, ddof=0)
+    for estimator, rule in ((HardThreshold, F.hard_threshold), (SoftThreshold, F.soft_threshold)):
+        fitted = estimator(tau=3.0).fit(X)
+        assert fitted.threshold_ == pytest.approx(3 / np.sqrt(40))
+        np.testing.assert_allclose(fitted.covariance_.toarray(), rule(C, 3 / np.sqrt(40)), atol=1e-12)
+
+
+@given(seeds, densities)
+def test_density_is_exact(seed, density):
+    X = data(seed)
+    for estimator in (HardThreshold, SoftThreshold):
+        fitted = estimator(density=density).fit(X)
+        assert fitted.covariance_.nnz == 8 + 2 * round(density * 28)
+        assert fitted.density_ == pytest.approx(2 * round(density * 28) / 56)
+
+
+def test_density_is_exact_with_ties():
+    X = np.tile(np.array([[1.0, 1, 1, 1], [-1, -1, -1, -1]]), (5, 1))  # every covariance is 1
+    for estimator in (HardThreshold, SoftThreshold):
+        assert estimator(density=0.5).fit(X).covariance_.nnz == 4 + 2 * 3
+
+
+@given(seeds)
+def test_universal_does_not_depend_on_units(seed):
+    X = data(seed)
+    units = np.random.default_rng(seed).uniform(1e-3, 1e3, 8)
+    for estimator in (HardThreshold(), SoftThreshold(), HardThreshold(tau="cv", random_state=0, n_splits=3)):
+        a = estimator.fit(X).covariance_.toarray()
+        b = estimator.fit(X * units).covariance_.toarray()
+        np.testing.assert_allclose(b, a * np.outer(units, units), rtol=1e-6)
+
+
+def test_universal_is_scale_root_log_n_over_t_on_correlations():
+    X = data(0, t=100)
+    fitted = HardThreshold(scale=1.5).fit(X)
+    assert fitted.threshold_ == pytest.approx(1.5 * np.sqrt(np.log(8) / 100))
+    kept = abs(np.corrcoef(X.T)) >= fitted.threshold_
+    np.testing.assert_array_equal(fitted.covariance_.toarray() != 0, kept)
+
+
+def test_cross_validation_beats_no_threshold_on_a_sparse_truth():
+    C = make_sparse_covariance(40, 0.05, "block", random_state=0)
+    X = np.random.default_rng(0).multivariate_normal(np.zeros(40), C, 100)
+    for estimator in (HardThreshold, SoftThreshold):
+        fitted = estimator(tau="cv", random_state=0).fit(X)
+        assert fitted.tau_ > 0
+        assert fitted.threshold_ == pytest.approx(fitted.tau_ / 10)
+        error = np.linalg.norm(fitted.covariance_.toarray() - C)
+        assert error < 0.7 * np.linalg.norm(np.cov(X.T, ddof=0) - C)
+
+
+def test_cross_validation_is_seeded():
+    X = data(0)
+    taus = {HardThreshold(tau="cv", n_splits=1, random_state=s).fit(X).tau_ for s in (0, 0)}
+    assert len(taus) == 1
+
+
+def test_adaptive_threshold_by_definition():
+    X = data(3, t=200)
+    moments = F.sample_moments(X)
+    expected = 2 * np.sqrt(F.product_variances(X, moments) * np.log(8) / 200)
+    for rule in ("hard", "soft", "scad", "adaptive_lasso"):
+        fitted = AdaptiveThreshold(rule=rule).fit(X)
+        np.testing.assert_allclose(fitted.threshold_, expected)
+        result = getattr(F, f"{rule}_threshold")(moments.covariance, expected)
+        np.testing.assert_allclose(fitted.covariance_.toarray(), result)
+
+
+def test_the_threshold_follows_the_number_of_common_samples():
+    rng = np.random.default_rng(0)
+    X = rng.standard_normal((400, 3))
+    X[40:, 0] = np.nan
+    fitted = HardThreshold(missing="pairwise").fit(X)
+    assert fitted.threshold_[0, 1] == pytest.approx(2 * np.sqrt(np.log(3) / 40))
+    assert fitted.threshold_[1, 2] == pytest.approx(2 * np.sqrt(np.log(3) / 400))
+
+
+def test_the_literal_definition_drops_small_variances():
+    X = np.random.default_rng(0).standard_normal((100, 3)) * [1, 0.1, 1]
+    X[:, 2] += X[:, 0]
+    assert HardThreshold(tau=1.0, keep_diagonal=False).fit(X).covariance_[1, 1] == 0
+
+
+def test_a_tau_that_drops_every_edge_warns_and_leaves_the_diagonal():
+    X = data(0)
+    with pytest.warns(UserWarning, match=r"tau=1e\+06 leaves no edge"):
+        fitted = HardThreshold(tau=1e6).fit(X)
+    np.testing.assert_allclose(fitted.covariance_.toarray(), np.diag(X.var(0)))
+    assert fitted.density_ == 0
+
+
+@pytest.mark.parametrize(
+    ("parameters", "message"),
+    [
+        ({"tau": -1.0}, "tau must be a number >= 0"),
+        ({"tau": np.nan}, "tau must be a number >= 0"),
+        ({"tau": np.inf}, "tau must be a number >= 0"),
+        ({"tau": "best"}, 'tau must be a number, "universal" or "cv"'),
+        ({"tau": 1.0, "density": 0.5}, "give only one of them"),
+        ({"tau": "cv", "density": 0.5}, "give only one of them"),
+        ({"density": 1.5}, "density must be a number between 0 and 1"),
+        ({"scale": -2.0}, "scale must not be negative"),
+        ({"tau": "cv", "n_splits": 0}, "n_splits"),
+    ],
+)
+def test_bad_parameters_are_named(parameters, message):
+    with pytest.raises(ValueError, match=message):
+        SoftThreshold(**parameters).fit(data(0))
+
+
+def test_cross_validation_needs_samples():
+    with pytest.raises(ValueError, match="at least 4 samples"):
+        HardThreshold(tau="cv").fit(data(0, t=3))
+
+
+@pytest.mark.parametrize(
+    ("parameters", "message"), [({"delta": -1}, "delta must be"), ({"rule": "firm"}, "rule must be one of")]
+)
+def test_bad_adaptive_parameters_are_named(parameters, message):
+    with pytest.raises(ValueError, match=message):
+        AdaptiveThreshold(**parameters).fit(data(0))

@@ -1,0 +1,126 @@
+from __future__ import annotations
+
+import numpy as np
+import pytest
+import torch
+
+from svnn import as_operator
+from svnn.nn import SVNN, Readout
+from svnn.nn._svnn import ACTIVATIONS, NodeNorm
+
+
+@pytest.fixture
+def C(rng):
+    return np.cov(rng.standard_normal((6, 20)))
+
+
+@pytest.mark.parametrize("readout", ["mean", "weighted", "flatten"])
+@pytest.mark.parametrize("hidden", [(8,), (8, 4)])
+@pytest.mark.parametrize("shape", [(), (5,), (2, 5)])
+def test_shapes(readout, hidden, shape, C):
+    network = SVNN(3, 2, hidden=hidden, readout=readout, n_nodes=6)
+    x = torch.randn(*shape, 6, 3)
+    assert network(x, C).shape == (*shape, 2)
+    assert network.embed(x, C).shape == (*shape, 6, hidden[-1])
+
+
+def test_the_mean_readout_runs_on_any_number_of_nodes(C):
+    network = SVNN(1, 1).eval()
+    assert network(torch.randn(4, 6, 1), C).shape == (4, 1)
+    assert network(torch.randn(4, 9, 1), np.eye(9)).shape == (4, 1)
+    for readout in ("weighted", "flatten"):
+        with pytest.raises(ValueError, match='only readout="mean" transfers'):
+            SVNN(1, 1, readout=readout, n_nodes=6)(torch.randn(4, 9, 1), np.eye(9))
+
+
+def test_the_mean_readout_is_permutation_invariant(C, rng):
+    network = SVNN(1, 1, hidden=(8, 8)).double().eval()
+    permutation = rng.permutation(6)
+    x = torch.randn(4, 6, 1, dtype=torch.float64)
+    a = network(x, C)
+    b = network(x[:, permutation], C[np.ix_(permutation, permutation)])
+    torch.testing.assert_close(a, b, rtol=1e-6, atol=1e-8)
+
+
+@pytest.mark.parametrize("heads", [1, 3])
+def test_the_weighted_readout_starts_as_the_mean(heads):
+    u = torch.randn(5, 7, 4)
+    pooled = Readout("weighted", 4, n_nodes=7, heads=heads)(u)
+    torch.testing.assert_close(pooled, u.mean(-2).repeat(1, heads))
+
+
+def test_a_scale_of_the_covariance_does_not_matter_when_normalised(C):
+    network = SVNN(1, 1, hidden=(8, 8), order=3).eval()
+    x = torch.randn(4, 6, 1)
+    torch.testing.assert_close(network(x, C), network(x, 1e12 * C), rtol=1e-4, atol=1e-5)
+    raw = SVNN(1, 1, hidden=(8, 8), order=3, normalize=False).eval()
+    raw.load_state_dict(network.state_dict())
+    assert not torch.allclose(raw(x, C), raw(x, 10 * C))
+    torch.testing.assert_close(raw(x, as_operator(C).normalized()), network(x, C))
+
+
+def test_huge_eigenvalues_do_not_overflow():
+    network = SVNN(1, 1, hidden=(8, 8), order=5).eval()
+    assert torch.isfinite(network(torch.randn(4, 6, 1), 1e20 * torch.ones(6, 6))).all()
+
+
+def test_an_operator_with_a_scale_is_left_alone(C):
+    network = SVNN(1, 1, normalize=True).eval()
+    x = torch.randn(4, 6, 1)
+    same = as_operator(2 * C).normalized(2 * as_operator(C).norm())
+    torch.testing.assert_close(network(x, same), network(x, C))
+    half = as_operator(C).normalized(2 * as_operator(C).norm())
+    assert not torch.allclose(network(x, half), network(x, C))
+
+
+def test_sequences_of_shifts(C):
+    network = SVNN(1, 1, hidden=(8, 8), order=2).eval()
+    x = torch.randn(4, 6, 1)
+    op = as_operator(C)
+    torch.testing.assert_close(network(x, [op, op]), network(x, op))
+    torch.testing.assert_close(network(x, [op] * 4), network(x, op))
+    torch.testing.assert_close(network(x, [C.copy() for _ in range(4)]), network(x, op), rtol=1e-4, atol=1e-5)
+    first, second = as_operator(C), as_operator(np.eye(6))
+    per_layer = network(x, [first, first, second, second])
+    assert not torch.allclose(per_layer, network(x, [first, first, first, first]))
+    with pytest.raises(ValueError, match="sequence of 3 shifts"):
+        network(x, [op] * 3)
+
+
+def test_batch_norm_normalises_each_value_over_samples_and_nodes():
+    u = torch.randn(10, 6, 4) * 5 + 3
+    v = NodeNorm(4)(u).reshape(-1, 4)
+    torch.testing.assert_close(v.mean(0), torch.zeros(4), atol=1e-5, rtol=0)
+    torch.testing.assert_close(v.std(0, correction=0), torch.ones(4), atol=1e-3, rtol=0)
+
+
+def test_a_single_node_and_sample_can_be_trained():
+    network = SVNN(1, 1)
+    assert torch.isfinite(network(torch.randn(1, 1, 1), torch.eye(1))).all()
+
+
+def test_every_activation_and_dropout(C):
+    x = torch.randn(4, 6, 1)
+    for activation in ACTIVATIONS:
+        assert torch.isfinite(SVNN(1, 1, activation=activation, dropout=0.5, batch_norm=False)(x, C)).all()
+
+
+def test_order_zero_needs_no_shift():
+    assert SVNN(1, 1, order=0)(torch.randn(4, 6, 1)).shape == (4, 1)
+
+
+@pytest.mark.parametrize(
+    ("parameters", "message"),
+    [
+        ({"readout": "max"}, "readout must be one of"),
+        ({"readout": "weighted"}, "needs n_nodes"),
+        ({"heads": 2}, 'heads=2 needs readout="weighted"'),
+        ({"heads": 0, "readout": "weighted", "n_nodes": 3}, "heads must be an integer"),
+        ({"hidden": ()}, "hidden must name at least one layer"),
+        ({"activation": "softplus"}, "activation must be one of"),
+        ({"dropout": 1.0}, "dropout must be in"),
+    ],
+)
+def test_bad_parameters_are_named(parameters, message):
+    with pytest.raises(ValueError, match=message):
+        SVNN(1, 1, **parameters)

@@ -1,0 +1,123 @@
+from __future__ import annotations
+
+import numpy as np
+import pytest
+import scipy.sparse as sp
+import torch
+
+from svnn import as_operator
+from svnn.operators import choose_backend, from_data
+from svnn.operators._spectrum import spectral_norm
+
+C = np.array([[2.0, -1.0, 0.0], [-1.0, 3.0, 0.5], [0.0, 0.5, 1.0]])
+
+
+@pytest.mark.filterwarnings("ignore:Sparse CSR")
+@pytest.mark.parametrize("backend", ["auto", "dense", "csr", "lowrank"])
+@pytest.mark.parametrize(
+    "source",
+    [
+        C,
+        C.tolist(),
+        C.astype(np.float32),
+        (2 * C).astype(int) / 2,
+        sp.csr_array(C),
+        sp.coo_array(C),
+        sp.csc_matrix(C),
+        torch.tensor(C),
+        torch.tensor(C).to_sparse_coo(),
+        torch.tensor(C).to_sparse_csr(),
+        as_operator(C),
+        as_operator(C, backend="csr"),
+    ],
+    ids=lambda s: type(s).__name__,
+)
+def test_every_kind_of_matrix(source, backend):
+    op = as_operator(source, backend=backend)
+    np.testing.assert_allclose(op.to_dense().numpy(), C, atol=1e-6)
+
+
+def test_operators_pass_through():
+    op = as_operator(C)
+    assert as_operator(op) is op
+    assert as_operator(op.normalized(), backend="csr").scale == op.normalized().scale
+
+
+def test_dtype_is_kept_or_chosen():
+    assert as_operator(C).dtype == torch.float64
+    assert as_operator(C.astype(np.float32)).dtype == torch.float32
+    assert as_operator(np.eye(3, dtype=int)).dtype == torch.float64
+    assert as_operator(C, dtype=torch.float32).dtype == torch.float32
+
+
+def test_the_source_is_not_changed_by_the_operator():
+    source = C.copy()
+    op = as_operator(source, backend="dense")
+    source[0, 0] = 100
+    assert op.to_dense()[0, 0] == 2
+
+
+def test_auto_takes_csr_for_large_sparse_matrices_only():
+    large = sp.eye_array(1000, format="csr")
+    assert as_operator(large).backend == "csr"
+    assert as_operator(np.ones((300, 300))).backend == "dense"
+    assert as_operator(C).backend == "dense"
+    assert choose_backend(5000, 0.01) == "csr"
+
+
+@pytest.mark.parametrize(
+    ("source", "message"),
+    [
+        (np.ones((2, 3)), "square"),
+        (np.ones(3), "square"),
+        (np.zeros((0, 0)), "square"),
+        (sp.csr_array(np.ones((2, 3))), "square"),
+        (np.array([[1.0, 2.0], [0.0, 1.0]]), "not symmetric.*differ by up to 2"),
+        (sp.csr_array(np.array([[1.0, 2.0], [0.0, 1.0]])), "not symmetric"),
+        (np.array([[np.nan, 0], [0, 1.0]]), "NaN"),
+        (sp.csr_array(np.array([[np.inf, 0], [0, 1.0]])), "infinite"),
+        ([["a", "b"], ["c", "d"]], "real numbers"),
+        ("C", "real numbers"),
+    ],
+)
+def test_bad_matrices_are_named(source, message):
+    with pytest.raises(ValueError, match=message):
+        as_operator(source)
+
+
+def test_backend_is_checked():
+    with pytest.raises(ValueError, match="backend must be one of"):
+        as_operator(C, backend="coo")
+
+
+@pytest.mark.parametrize("ddof", [0, 1])
+@pytest.mark.parametrize("shape", [(7, 50), (4, 50, 3)])
+def test_from_data_is_the_sample_covariance(rng, shape, ddof):
+    X = rng.standard_normal(shape) + 5
+    rows = X if X.ndim == 2 else X.transpose(0, 2, 1).reshape(-1, 50)
+    expected = np.cov(rows.T, ddof=0) / (1 - ddof / len(X))
+    for source in (X, torch.tensor(X)):
+        op = from_data(source, ddof)
+        assert op.backend == "lowrank" and op.factor.shape == (50, len(rows))
+        np.testing.assert_allclose(op.to_dense().numpy(), expected, rtol=1e-9, atol=1e-12)
+    assert from_data(X, dtype=torch.float32).dtype == torch.float32
+
+
+@pytest.mark.parametrize(
+    ("X", "ddof", "message"),
+    [
+        (np.ones(3), 0, r"\(t, N\)"),
+        (np.full((3, 2), np.nan), 0, "NaN"),
+        (np.ones((1, 3)), 1, "needs more than 1 samples"),
+    ],
+)
+def test_from_data_names_bad_input(X, ddof, message):
+    with pytest.raises(ValueError, match=message):
+        from_data(X, ddof)
+
+
+@pytest.mark.parametrize("n", [1, 2, 50, 400])
+def test_spectral_norm(rng, n):
+    A = rng.standard_normal((n, n))
+    A = A + A.T
+    assert spectral_norm(as_operator(A)) == pytest.approx(abs(np.linalg.eigvalsh(A)).max(), rel=1e-5)

@@ -1,0 +1,126 @@
+"""One contract for every backend: the same matrix, the same numbers, the same errors."""
+
+from __future__ import annotations
+
+import pickle
+
+import numpy as np
+import pytest
+import scipy.sparse as sp
+import torch
+from hypothesis import given
+from hypothesis import strategies as st
+from strategies import covariances, seeds, tied_matrices
+
+from svnn import as_operator
+
+BACKENDS = ("dense", "csr", "lowrank")
+every = pytest.mark.parametrize("backend", BACKENDS)
+devices = ["cpu", pytest.param("cuda", marks=pytest.mark.skipif(not torch.cuda.is_available(), reason="no GPU"))]
+
+
+def matrix(n=9, seed=0, density=0.6):
+    """Symmetric, sparse, indefinite."""
+    rng = np.random.default_rng(seed)
+    C = np.triu(rng.standard_normal((n, n)) * (rng.random((n, n)) < density))
+    return C + C.T
+
+
+@every
+@given(C=covariances() | tied_matrices(), seed=seeds, shape=st.sampled_from([(), (3,), (2, 3)]))
+def test_product_is_that_of_the_matrix(backend, C, seed, shape):
+    op = as_operator(C, backend=backend)
+    x = np.random.default_rng(seed).standard_normal((*shape, len(C), 2))
+    scale = abs(C).max()
+    np.testing.assert_allclose((op @ torch.tensor(x)).numpy(), C @ x, rtol=1e-9, atol=1e-11 * scale)
+    y32 = op @ torch.tensor(x, dtype=torch.float32)
+    assert y32.dtype == torch.float32
+    np.testing.assert_allclose(y32.numpy(), C @ x, rtol=1e-3, atol=1e-4 * scale)
+
+
+@every
+@pytest.mark.parametrize("device", devices)
+def test_attributes_and_conversions(backend, device):
+    C = matrix()
+    op = as_operator(C, backend=backend, device=device)
+    assert (op.shape, op.backend, op.device.type, op.dtype) == ((9, 9), backend, device, torch.float64)
+    assert 0 < op.nnz and op.density == op.nnz / 81
+    np.testing.assert_allclose(op.to_dense().cpu().numpy(), C, atol=1e-12)
+    assert isinstance(op.to_scipy(), sp.csr_array)
+    np.testing.assert_allclose(op.to_scipy().toarray(), C, atol=1e-12)
+    index, weight = op.edge_index()
+    assert index.shape == (2, len(weight)) and index.dtype == torch.int64
+    rebuilt = torch.zeros(9, 9, dtype=torch.float64, device=device).index_put(tuple(index), weight)
+    np.testing.assert_allclose(rebuilt.cpu().numpy(), C, atol=1e-12)
+    half = op.to(torch.float32)
+    assert half.dtype == torch.float32 and op.dtype == torch.float64
+    assert backend.lower() in type(op).__name__.lower()
+    assert "N=9" in repr(op)
+
+
+@every
+def test_gradients(backend):
+    op = as_operator(matrix(5), backend=backend)
+    x = torch.randn(2, 5, 3, dtype=torch.float64, requires_grad=True, generator=None)
+    assert torch.autograd.gradcheck(lambda x: op @ x, (x,))
+    assert torch.autograd.gradgradcheck(lambda x: op @ x, (x,))
+
+
+def test_the_dense_matrix_itself_can_be_learned():
+    C = torch.eye(4, dtype=torch.float64, requires_grad=True)
+    x = torch.ones(4, 1, dtype=torch.float64)
+    (as_operator(C, backend="dense") @ x).sum().backward()
+    torch.testing.assert_close(C.grad, torch.ones(4, 4, dtype=torch.float64))
+
+
+@every
+def test_normalized(backend):
+    C = matrix()
+    op = as_operator(C, backend=backend)
+    norm = abs(np.linalg.eigvalsh(C)).max()
+    assert op.norm() == pytest.approx(norm, rel=1e-9)
+    unit = op.normalized()
+    assert unit.scale == pytest.approx(norm)
+    assert unit.normalized() is unit
+    assert op.normalized() is unit  # computed once
+    np.testing.assert_allclose(unit.to_dense().numpy(), C / norm, atol=1e-9)
+    rescaled = unit.normalized(2.0)
+    assert rescaled.scale == 2.0
+    np.testing.assert_allclose(rescaled.to_dense().numpy(), C / 2, atol=1e-9)
+    assert op.scale is None
+    with pytest.raises(ValueError, match="scale must be a positive number"):
+        op.normalized(0.0)
+
+
+@every
+def test_the_zero_matrix(backend):
+    op = as_operator(np.zeros((3, 3)), backend=backend)
+    assert op.norm() == 0
+    assert op.normalized().scale == 1
+    assert not (op @ torch.ones(3, 1)).any()
+
+
+@every
+def test_pickles(backend):
+    op = as_operator(matrix(), backend=backend)
+    x = torch.ones(9, 1)
+    before = op @ x
+    op.normalized()
+    torch.testing.assert_close(pickle.loads(pickle.dumps(op)) @ x, before)
+
+
+@every
+@pytest.mark.parametrize(
+    ("x", "error", "message"),
+    [
+        (torch.ones(8, 1), ValueError, r"\(\.\.\., 9, F\)"),
+        (torch.ones(9), ValueError, r"\(\.\.\., 9, F\)"),
+        (np.ones((9, 1)), TypeError, "torch tensors"),
+    ],
+)
+def test_bad_signals_are_named(backend, x, error, message):
+    op = as_operator(matrix(), backend=backend)
+    with pytest.raises(error, match=message):
+        op @ x
+    with pytest.raises(TypeError, match="floating dtype"):
+        op.to(torch.int64)
