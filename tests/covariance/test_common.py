@@ -134,7 +134,7 @@ def test_one_feature(estimator, X):
     ("spoil", "message"),
     [
         (lambda X: X[:1], "1 sample"),
-        (lambda X: np.where(X == X[0, 0], np.inf, X), "inf"),
+        (lambda X: np.where(X[0, 0] == X, np.inf, X), "inf"),
         (lambda X: X[0], "2D"),
         (lambda X: torch.tensor(X[:1]), "1 sample"),
         (lambda X: torch.tensor(X[0]), "2D or 3D"),

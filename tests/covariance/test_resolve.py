@@ -47,5 +47,5 @@ def test_a_solver_that_breaks_down_says_what_to_do(rng):
         def fit(self, X, y=None):
             raise FloatingPointError("the system is too ill-conditioned")
 
-    with pytest.raises(ValueError, match="did not converge.*larger penalty"):
+    with pytest.raises(ValueError, match=r"did not converge.*larger penalty"):
         fit_covariance(Broken(), rng.standard_normal((10, 3)))

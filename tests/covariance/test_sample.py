@@ -5,8 +5,8 @@ import pytest
 import torch
 from hypothesis import given
 from hypothesis import strategies as st
-from strategies import seeds
 
+from strategies import seeds
 from svnn.covariance import SampleCovariance
 
 

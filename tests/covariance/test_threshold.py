@@ -3,8 +3,8 @@ from __future__ import annotations
 import numpy as np
 import pytest
 from hypothesis import given
-from strategies import densities, seeds
 
+from strategies import densities, seeds
 from svnn import functional as F
 from svnn.covariance import AdaptiveThreshold, HardThreshold, SoftThreshold
 from svnn.datasets import make_sparse_covariance

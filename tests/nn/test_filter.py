@@ -5,8 +5,8 @@ import pytest
 import torch
 from hypothesis import given
 from hypothesis import strategies as st
-from strategies import covariances, seeds
 
+from strategies import covariances, seeds
 from svnn import as_operator
 from svnn.nn import CovarianceFilter
 

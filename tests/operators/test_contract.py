@@ -10,8 +10,8 @@ import scipy.sparse as sp
 import torch
 from hypothesis import given
 from hypothesis import strategies as st
-from strategies import covariances, seeds, tied_matrices
 
+from strategies import covariances, seeds, tied_matrices
 from svnn import as_operator
 
 BACKENDS = ("dense", "csr", "lowrank")
@@ -44,7 +44,7 @@ def test_attributes_and_conversions(backend, device):
     C = matrix()
     op = as_operator(C, backend=backend, device=device)
     assert (op.shape, op.backend, op.device.type, op.dtype) == ((9, 9), backend, device, torch.float64)
-    assert 0 < op.nnz and op.density == op.nnz / 81
+    assert op.nnz > 0 and op.density == op.nnz / 81
     np.testing.assert_allclose(op.to_dense().cpu().numpy(), C, atol=1e-12)
     assert isinstance(op.to_scipy(), sp.csr_array)
     np.testing.assert_allclose(op.to_scipy().toarray(), C, atol=1e-12)

@@ -49,14 +49,14 @@ class BaseSVNN(BaseEstimator):
         dropout: float = 0.0,
         batch_norm: bool = True,
         readout: str = "weighted",
-        heads: int = 1,
+        heads: int | None = None,
         mlp: Sequence[int] = (32,),
         standardize: bool = True,
         lr: float = 0.01,
         weight_decay: float = 1e-5,
         max_epochs: int = 1000,
         patience: int = 100,
-        batch_size: int | None = None,
+        batch_size: int | None = 32,
         validation_fraction: float = 0.1,
         resample: str = "fixed",
         device: str = "auto",
@@ -239,7 +239,7 @@ class BaseSVNN(BaseEstimator):
             dropout=self.dropout,
             batch_norm=self.batch_norm,
             readout=self.readout,
-            heads=self.heads if self.readout == "weighted" else 1,
+            heads=(n_outputs if self.heads is None else self.heads) if self.readout == "weighted" else 1,
             n_nodes=self.n_features_in_,
             mlp=self.mlp,
         )
@@ -251,9 +251,9 @@ class BaseSVNN(BaseEstimator):
             torch.as_tensor(weight, dtype=torch.float32, device=self._device),
         )
 
-    def _signal(self, X: np.ndarray) -> Tensor:
+    def _signal(self, X: np.ndarray, dtype: torch.dtype = torch.float32) -> Tensor:
         """Return standardised data as a (t, N, F) tensor."""
-        Z = torch.as_tensor(self._standardizer(X), dtype=torch.float32, device=self._device)
+        Z = torch.as_tensor(self._standardizer(X), dtype=dtype, device=self._device)
         return Z[..., None] if Z.ndim == 2 else Z
 
     def _check_validation(self, validation_data: Any) -> tuple[np.ndarray, np.ndarray]:
@@ -293,13 +293,19 @@ class BaseSVNN(BaseEstimator):
         """Return the network's output, or its node embeddings, for every row of ``X``."""
         check_is_fitted(self)
         X = to_numpy(check_data(self, X, reset=False))
-        x = self._signal(X)
+        values = self.module_.filters[0].in_features
+        if values != (X.shape[2] if X.ndim == 3 else 1):
+            raise ValueError(
+                f"X has shape {X.shape}, but {type(self).__name__} was fitted with {values} values per node."
+            )
+        x = self._signal(X, torch.float64)
+        # In double precision a row's result does not depend on the rows it is batched with.
+        module = copy.deepcopy(self.module_).double().eval()
+        run = module.embed if embed else module
         rows = max(1, _PREDICT_VALUES // (x.shape[1] * max(self.hidden)))
-        run = self.module_.embed if embed else self.module_
-        self.module_.eval()
         with torch.no_grad():
             parts = [run(part, self.operator_) for part in x.split(rows)]
-        return torch.cat(parts).cpu().numpy().astype(np.float64)
+        return torch.cat(parts).cpu().numpy()
 
     def embed(self, X: Any) -> np.ndarray:
         """Return the node embeddings before the readout, of shape (t, N, hidden[-1])."""
@@ -313,8 +319,8 @@ class BaseSVNN(BaseEstimator):
         covariance : matrix, operator, fitted or unfitted estimator, or name
             On the scale of the standardised features. What is not fitted yet is fitted on ``X``.
         X : array of shape (t, N') or (t, N', F), optional
-            Data of the new features. With another N the training means and scales do not apply:
-            those of ``X`` are used, or none where ``X`` is not given (features then have to come
+            Data to fit it on. With another N the training means and scales do not apply: those of
+            ``X`` are used, or none where ``X`` is not given (features then have to come
             standardised).
 
         Returns
@@ -328,7 +334,8 @@ class BaseSVNN(BaseEstimator):
         other = copy.copy(self)
         if X is not None:
             X = to_numpy(check_data(copy.copy(self), X))
-            other._standardizer = Standardizer.fit(X, np.ones(len(X)), active=self.standardize)
+            if X.shape[1] != self.n_features_in_:
+                other._standardizer = Standardizer.fit(X, np.ones(len(X)), active=self.standardize)
         if isinstance(covariance, str) or (hasattr(covariance, "fit") and not hasattr(covariance, "covariance_")):
             if X is None:
                 raise ValueError("a covariance that is not fitted yet needs data to fit it on: pass X=.")
@@ -369,10 +376,6 @@ class BaseSVNN(BaseEstimator):
         tags.non_deterministic = self.random_state is None
         tags.input_tags.three_d_array = True
         return tags
-
-    def __getstate__(self) -> dict[str, Any]:
-        state: dict[str, Any] = super().__getstate__()
-        return state
 
 
 def pick_device(device: Any) -> torch.device:

@@ -11,10 +11,42 @@ from sklearn.utils.validation import _check_y
 from torch import Tensor
 
 from svnn.estimators._base import BaseSVNN
+from svnn.estimators._docs import document
 from svnn.estimators._standardize import Standardizer
 
 
 class SVNNRegressor(RegressorMixin, BaseSVNN):
+    __doc__ = document(
+        """Regression with a sparse covariance neural network.
+
+    Estimates the covariance of the features, sparsifies it, and trains a network whose layers are
+    polynomials of it.
+""",
+        """
+    See Also
+    --------
+    SVNNClassifier : the same for labels.
+    svnn.nn.SVNN : the network alone, as a torch module.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from svnn import SVNNRegressor
+    >>> from svnn.datasets import make_sparse_cov
+    >>> data = make_sparse_cov(n_samples=200, n_features=20, random_state=0)
+    >>> model = SVNNRegressor(covariance="hard", max_epochs=50, random_state=0)
+    >>> model.fit(data.X[:150], data.y[:150]).predict(data.X[150:]).shape
+    (50,)
+    >>> bool(model.score(data.X[150:], data.y[150:]) > 0.1)
+    True
+    """,
+        dropout="0.0",
+        heads="None",
+        mlp="(32,)",
+        batch_size="32",
+        target=", and the targets,",
+    )
+
     def _encode_targets(self, y: Any, reset: bool) -> np.ndarray:
         if y is None:
             raise ValueError(f"This {type(self).__name__} estimator requires y to be passed, but the target y is None.")
@@ -40,11 +72,8 @@ class SVNNRegressor(RegressorMixin, BaseSVNN):
 
     def predict(self, X: Any) -> np.ndarray:
         """Return the predicted targets, of shape (t,) or (t, n_outputs) as ``y`` had in ``fit``."""
-        predicted = self._target_standardizer.inverse(self._output(X)) if self._fitted() else self._output(X)
-        return predicted.reshape(len(predicted), *self._target_shape)
-
-    def _fitted(self) -> bool:
-        return hasattr(self, "_target_standardizer")
+        output = self._output(X)
+        return self._target_standardizer.inverse(output).reshape(len(output), *self._target_shape)
 
     def __sklearn_tags__(self) -> Any:
         tags = super().__sklearn_tags__()

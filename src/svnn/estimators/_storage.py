@@ -64,7 +64,7 @@ def save(estimator: BaseSVNN, path: Any) -> None:
         header["classes"] = {"dtype": estimator.classes_.dtype.str, "values": estimator.classes_.tolist()}
     elif isinstance(estimator, SVNNRegressor):
         header["target_shape"] = list(estimator._target_shape)
-    tensors = {k: v.detach().cpu().contiguous() for k, v in tensors.items()}
+    tensors = {k: v.detach().cpu().contiguous().clone() for k, v in tensors.items()}  # none may share memory
     header["checksum"] = _checksum(tensors)
     path = Path(path)
     # Written beside and renamed: a crash leaves the old file or the new one, never half of one.

@@ -1,0 +1,80 @@
+"""The part of the documentation that the regressor and the classifier share."""
+
+PARAMETERS = """
+    Parameters
+    ----------
+    covariance : str or estimator, default="hard"
+        The covariance whose polynomials filter the data: "sample" (the dense VNN), "hard", "soft",
+        "adaptive", "acv", "rcv", "ledoit_wolf", "oas", "graphical_lasso", any estimator with ``fit`` and
+        ``covariance_`` from svnn or elsewhere, or "precomputed" with ``shift=``. It is fitted on the
+        training rows only, after standardisation.
+    shift : matrix of shape (N, N), optional
+        The symmetric matrix for ``covariance="precomputed"``. It need not be positive semidefinite:
+        sparsified covariances often are not.
+    use : {"covariance", "precision"}, default="covariance"
+        Shift by the estimator's ``precision_`` instead, which is what graphical lasso makes sparse.
+    hidden : sequence of int, default=(32,)
+        Values per node after each layer; its length is the number of layers.
+    order : int, default=2
+        K, the number of shifts of every filter.
+    activation : {"leaky_relu", "relu", "elu", "gelu", "silu", "tanh", "identity"}, default="leaky_relu"
+    dropout : float in [0, 1), default=@dropout@
+    batch_norm : bool, default=True
+    readout : {"weighted", "mean", "flatten"}, default="weighted"
+        "weighted" learns weights of the nodes; "mean" is the paper's, cannot tell nodes apart and is
+        usually less accurate, but transfers to another N; "flatten" feeds every node to the head.
+    heads : int or None, default=@heads@
+        Number of weight vectors of the weighted readout; None takes one for each output.
+    mlp : sequence of int, default=@mlp@
+        Hidden sizes of the head; empty for a linear head.
+    standardize : bool, default=True
+        z-score the features@target@ with training statistics.
+    lr : float, default=0.01
+        Learning rate of Adam.
+    weight_decay : float, default=1e-5
+    max_epochs : int, default=1000
+    patience : int, default=100
+        Stop after so many epochs without a better validation loss; the best weights are kept.
+    batch_size : int or None, default=@batch_size@
+        Rows of a gradient step; None takes all rows at once.
+    validation_fraction : float in [0, 1), default=0.1
+        Rows held out for early stopping where ``fit`` gets no ``validation_data``; 0 watches the
+        training loss instead.
+    resample : {"fixed", "epoch", "forward", "shift"}, default="fixed"
+        For a stochastic covariance (ACV, RCV): train on one realisation, or draw a fresh one every
+        epoch, every forward pass, or every shift of every layer. Prediction always uses
+        ``covariance_``.
+    device : str, default="auto"
+        "auto" is the GPU where there is one.
+    random_state : int, Generator, RandomState or None
+        Seed of the split, the weights, the batches and the realisations.
+    verbose : int, default=0
+        1 shows a progress bar when run in a terminal.
+    callbacks : sequence of callables
+        Each is called after every epoch with a dict of ``epoch``, ``train_loss``, ``valid_loss`` and
+        ``best_loss``; returning True stops the training.
+"""
+
+ATTRIBUTES = """
+    Attributes
+    ----------
+    covariance_ : csr_array or ndarray of shape (N, N)
+        Of the standardised features.
+    operator_ : CovarianceOperator
+        The shift: the covariance divided by its spectral norm, ``operator_.scale``.
+    module_ : svnn.nn.SVNN
+    history_ : dict of lists
+        ``train_loss`` and ``valid_loss`` of every epoch.
+    n_iter_ : int
+        Number of epochs trained.
+    n_features_in_ : int
+    feature_names_in_ : ndarray of shape (N,), where X has named columns
+"""
+
+
+def document(summary: str, examples: str, extra: str = "", attributes: str = "", **defaults: str) -> str:
+    """Return a class docstring from its own parts and the shared ones."""
+    parameters = PARAMETERS
+    for name, text in defaults.items():
+        parameters = parameters.replace(f"@{name}@", text)
+    return summary + parameters + extra + ATTRIBUTES + attributes + examples

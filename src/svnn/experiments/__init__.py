@@ -1,0 +1,1 @@
+"""Runs that end in a table and a plot."""

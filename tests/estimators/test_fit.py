@@ -1,0 +1,366 @@
+"""Fitting and predicting as scikit-learn users do."""
+
+from __future__ import annotations
+
+import numpy as np
+import pandas as pd
+import polars as pl
+import pytest
+import torch
+from sklearn.base import clone
+from sklearn.covariance import LedoitWolf
+from sklearn.datasets import load_iris
+from sklearn.model_selection import GridSearchCV, cross_val_score
+from sklearn.pipeline import make_pipeline
+from sklearn.preprocessing import StandardScaler
+
+from svnn import ACV, RCV, HardThreshold, SVNNClassifier, SVNNRegressor
+from svnn.covariance._resolve import NAMES
+
+QUICK = {"max_epochs": 30, "hidden": (8,), "random_state": 0}
+
+
+@pytest.fixture
+def data(rng):
+    X = rng.standard_normal((120, 1)) + rng.standard_normal((120, 6))
+    return X, X @ np.arange(6.0) + 100
+
+
+@pytest.fixture(scope="module")
+def iris():
+    X, y = load_iris(return_X_y=True)
+    order = np.random.default_rng(0).permutation(len(X))
+    return X[order], y[order]
+
+
+def test_regression_learns(data):
+    X, y = data
+    model = SVNNRegressor(random_state=0).fit(X[:90], y[:90])
+    assert model.score(X[90:], y[90:]) > 0.95
+    assert model.predict(X).shape == (120,)
+    assert model.embed(X[:5]).shape == (5, 6, 32)
+    assert len(model.history_["train_loss"]) == len(model.history_["valid_loss"]) == model.n_iter_
+
+
+@pytest.mark.parametrize("n_outputs", [1, 3])
+def test_multi_output_regression(data, rng, n_outputs):
+    X, _ = data
+    Y = X @ rng.standard_normal((6, n_outputs)) * [[1, 1000, 1e-3][:n_outputs]]
+    model = SVNNRegressor(random_state=0).fit(X[:90], Y[:90])
+    assert model.predict(X).shape == Y.shape
+    assert model.score(X[90:], Y[90:]) > 0.9
+
+
+@pytest.mark.parametrize(
+    "label",
+    [lambda y: y, lambda y: np.array(["a", "b", "c"])[y], lambda y: y > 0, lambda y: y * 0.5 - 1 + (y == 1) * 1.5],
+    ids=["int", "str", "bool", "float"],
+)
+def test_classification_of_any_label(iris, label):
+    X, y = iris[0], label(iris[1])
+    if y.dtype.kind == "f":
+        y = np.round(y)
+    model = SVNNClassifier(random_state=0, max_epochs=100).fit(X[:100], y[:100])
+    assert model.score(X[100:], y[100:]) > 0.85
+    assert set(model.predict(X)) <= set(y)
+    P = model.predict_proba(X)
+    assert P.shape == (150, len(model.classes_))
+    np.testing.assert_allclose(P.sum(1), 1)
+    np.testing.assert_array_equal(model.classes_[P.argmax(1)], model.predict(X))
+
+
+def test_object_labels(iris):
+    X, y = iris
+    names = np.array(["setosa", "versicolor", "virginica"], dtype=object)[y]
+    model = SVNNClassifier(**QUICK).fit(X, names)
+    assert model.classes_.tolist() == ["setosa", "versicolor", "virginica"]
+
+
+def test_three_dimensional_input(rng):
+    X = rng.standard_normal((150, 5, 4))
+    y = X[:, 0].mean(1)
+    model = SVNNRegressor(random_state=0).fit(X[:120], y[:120])
+    assert model.score(X[120:], y[120:]) > 0.7
+    assert model.covariance_.shape == (5, 5)
+    labels = (y > 0).astype(int)
+    assert SVNNClassifier(**QUICK).fit(X, labels).predict_proba(X).shape == (150, 2)
+
+
+@pytest.mark.parametrize("covariance", [*NAMES, HardThreshold(density=0.5), ACV(density=0.5), LedoitWolf()], ids=str)
+def test_every_covariance(data, covariance):
+    X, y = data
+    model = SVNNRegressor(covariance=covariance, **QUICK)
+    assert np.isfinite(model.fit(X, y).predict(X)).all()
+    assert model.covariance_.shape == (6, 6)
+
+
+def test_precision_and_precomputed(data):
+    X, y = data
+    model = SVNNRegressor(covariance="graphical_lasso", use="precision", **QUICK).fit(X, y)
+    precision = np.linalg.inv(model.covariance_)
+    shift = model.operator_.to_dense().numpy() * model.operator_.scale
+    np.testing.assert_allclose(shift, precision, rtol=1e-2, atol=1e-3)
+    with pytest.raises(ValueError, match="HardThreshold has none"):
+        SVNNRegressor(use="precision", **QUICK).fit(X, y)
+    given = SVNNRegressor(covariance="precomputed", shift=np.eye(6), **QUICK).fit(X, y)
+    np.testing.assert_allclose(given.operator_.to_dense(), np.eye(6), atol=1e-6)
+
+
+def test_an_indefinite_precomputed_matrix_is_used_as_it_is(data):
+    X, y = data
+    C = np.full((6, 6), -0.9) + 1.9 * np.eye(6)
+    assert np.linalg.eigvalsh(C)[0] < -1
+    model = SVNNRegressor(covariance="precomputed", shift=C, **QUICK).fit(X, y)
+    np.testing.assert_allclose(model.operator_.to_dense() * model.operator_.scale, C, atol=1e-5)
+
+
+@pytest.mark.parametrize("resample", ["fixed", "epoch", "forward", "shift"])
+@pytest.mark.parametrize("covariance", ["acv", RCV(p=0.3)], ids=str)
+def test_stochastic_training(data, resample, covariance):
+    X, y = data
+    models = [
+        SVNNRegressor(covariance=covariance, resample=resample, hidden=(8, 8), max_epochs=20, random_state=1).fit(X, y)
+        for _ in range(2)
+    ]
+    np.testing.assert_array_equal(models[0].predict(X), models[1].predict(X))
+    assert (models[0].covariance_ != models[1].covariance_).nnz == 0
+
+
+def test_resampling_changes_the_training(data):
+    X, y = data
+    losses = [
+        SVNNRegressor(covariance=RCV(p=0.5), resample=r, **QUICK).fit(X, y).history_["train_loss"][-1]
+        for r in ("fixed", "epoch", "forward", "shift")
+    ]
+    assert len(set(losses)) == 4
+
+
+def test_seeds_fix_everything_and_leave_the_global_generators_alone(data):
+    X, y = data
+    torch.manual_seed(5)
+    expected = torch.rand(1)
+    torch.manual_seed(5)
+    a = SVNNRegressor(dropout=0.2, **QUICK).fit(X, y).predict(X)
+    assert torch.rand(1) == expected
+    b = SVNNRegressor(dropout=0.2, **QUICK).fit(X, y).predict(X)
+    np.testing.assert_array_equal(a, b)
+    c = SVNNRegressor(dropout=0.2, **{**QUICK, "random_state": 1}).fit(X, y).predict(X)
+    assert not np.array_equal(a, c)
+
+
+def test_standardisation_and_covariance_see_training_rows_only(data):
+    X, y = data
+    spoiled_X, spoiled_y = 1e6 * X[90:], 1e6 * y[90:]
+    model = SVNNRegressor(**QUICK)
+    model.fit(X[:90], y[:90], validation_data=(spoiled_X, spoiled_y))
+    np.testing.assert_allclose(model._standardizer.mean, X[:90].mean(0))
+    np.testing.assert_allclose(model._target_standardizer.mean, y[:90].mean(0))
+    np.testing.assert_allclose(model.covariance_.diagonal(), 1)
+
+
+def test_units_do_not_matter(data):
+    X, y = data
+    a = SVNNRegressor(**QUICK).fit(X, y).predict(X)
+    units = 10.0 ** np.arange(-3, 3)
+    b = SVNNRegressor(**QUICK).fit(X * units + 5, 100 * y).predict(X * units + 5)
+    np.testing.assert_allclose(b, 100 * a, rtol=1e-2)
+
+
+def test_groups_stay_together(data):
+    X, y = data
+    groups = np.repeat(np.arange(12), 10)
+    model = SVNNRegressor(validation_fraction=0.3, **QUICK)
+    train, held_out = model._split(y, groups, seed=0, split=True)
+    assert len(held_out) > 0
+    assert not set(groups[train]) & set(groups[held_out])
+    model.fit(X, y, groups=groups)
+    with pytest.raises(ValueError, match="single group"):
+        model.fit(X, y, groups=np.zeros(120))
+
+
+def test_classes_are_split_evenly(iris):
+    model = SVNNClassifier(**QUICK)
+    y = model._encode_targets(iris[1], reset=True)
+    _, held_out = model._split(y, None, seed=0, split=True)
+    assert np.bincount(y[held_out]).tolist() == [5, 5, 5]
+
+
+def test_class_weight_moves_the_decision(rng):
+    X = rng.standard_normal((300, 4))
+    y = (X[:, 0] + rng.standard_normal(300) > 1.5).astype(int)
+    plain = SVNNClassifier(**QUICK).fit(X, y)
+    balanced = SVNNClassifier(class_weight="balanced", **QUICK).fit(X, y)
+    given = SVNNClassifier(class_weight={0: 1, 1: 50}, **QUICK).fit(X, y)
+    assert plain.predict(X).mean() < balanced.predict(X).mean() <= given.predict(X).mean()
+
+
+def test_sample_weight_counts(rng):
+    X = rng.standard_normal((200, 4))
+    y = np.where(np.arange(200) < 100, X[:, 0], -X[:, 0])
+    weight = np.where(np.arange(200) < 100, 1.0, 1e-6)
+    model = SVNNRegressor(max_epochs=100, random_state=0).fit(X, y, sample_weight=weight)
+    assert model.score(X[:100], y[:100]) > 0.9
+
+
+def test_early_stopping_restores_the_best_weights(data):
+    X, y = data
+    Xv, yv = X[90:], y[90:]
+    model = SVNNRegressor(random_state=0, patience=5, batch_size=None).fit(X[:90], y[:90], validation_data=(Xv, yv))
+    best = min(model.history_["valid_loss"])
+    sd = model._target_standardizer.scale
+    assert np.mean(((model.predict(Xv) - yv) / sd) ** 2) == pytest.approx(best, rel=1e-3)
+    assert model.n_iter_ - 1 - int(np.argmin(model.history_["valid_loss"])) == 5
+
+
+def test_without_validation_the_training_loss_is_watched(data):
+    model = SVNNRegressor(validation_fraction=0.0, **QUICK).fit(*data)
+    assert model.history_["valid_loss"] == []
+
+
+def test_callbacks(data):
+    seen = []
+    model = SVNNRegressor(callbacks=[lambda record: seen.append(record) or record["epoch"] == 7], random_state=0)
+    model.fit(*data)
+    assert model.n_iter_ == 7 == len(seen)
+    assert set(seen[0]) == {"epoch", "train_loss", "valid_loss", "best_loss"}
+
+
+def test_frames_keep_names_and_are_compared(data):
+    X, y = data
+    names = list("abcdef")
+    for frame in (pd.DataFrame(X, columns=names), pl.DataFrame(X, schema=names)):
+        model = SVNNRegressor(**QUICK).fit(frame, y)
+        assert model.feature_names_in_.tolist() == names
+        model.predict(frame)
+    with pytest.raises(ValueError, match="feature names"):
+        model.predict(pd.DataFrame(X, columns=names[::-1]))
+
+
+def test_tensors_are_taken(data):
+    X, y = data
+    model = SVNNRegressor(**QUICK).fit(torch.tensor(X), y)
+    np.testing.assert_allclose(model.predict(torch.tensor(X)), model.predict(X))
+
+
+def test_scikit_learn_tools(data, iris):
+    X, y = data
+    search = GridSearchCV(SVNNRegressor(**QUICK), {"order": [1, 2], "covariance": ["hard", "sample"]}, cv=2).fit(X, y)
+    assert search.best_params_["order"] in (1, 2)
+    nested = GridSearchCV(
+        SVNNRegressor(covariance=HardThreshold(), **QUICK), {"covariance__scale": [1.0, 2.0]}, cv=2
+    ).fit(X, y)
+    assert "covariance__scale" in nested.best_params_
+    pipeline = make_pipeline(StandardScaler(), SVNNClassifier(**QUICK)).set_output(transform="pandas")
+    assert cross_val_score(pipeline, *iris, cv=3).mean() > 0.7
+    fitted = pipeline.fit(pd.DataFrame(iris[0], columns=list("abcd")), iris[1])
+    assert fitted[-1].feature_names_in_.tolist() == list("abcd")
+    model = SVNNClassifier(hidden=(4, 4), class_weight="balanced")
+    assert clone(model).get_params() == model.get_params()
+
+
+def test_the_progress_bar_is_silent_in_pipes(data, capfd):
+    SVNNRegressor(verbose=1, **QUICK).fit(*data)
+    assert capfd.readouterr() == ("", "")
+
+
+def test_a_constant_feature_and_a_single_feature(data):
+    X, y = data
+    X = X.copy()
+    X[:, 2] = 3.0
+    for part in (X, X[:, :1], X[:, 2:3]):
+        assert np.isfinite(SVNNRegressor(**QUICK).fit(part, y).predict(part)).all()
+
+
+@pytest.mark.parametrize("estimator", [SVNNRegressor, SVNNClassifier])
+@pytest.mark.parametrize(
+    ("spoil", "message"),
+    [
+        (lambda X: np.where(X[0, 0] == X, np.nan, X), "X contains NaN; impute"),
+        (lambda X: np.where(X[0, 0] == X, np.inf, X), "X contains inf"),
+        (lambda X: X[:, :0], "0 feature"),
+        (lambda X: X[:-1], "inconsistent numbers of samples"),
+        (lambda X: pd.DataFrame(X).assign(sex="f"), "not numbers: 'sex'"),
+    ],
+)
+def test_bad_data_is_named(estimator, spoil, message, data):
+    X, y = data
+    with pytest.raises(ValueError, match=message):
+        estimator(**QUICK).fit(spoil(X), (y > 100).astype(int))
+
+
+def test_one_sample_is_an_error(data):
+    with pytest.raises(ValueError, match="minimum of 2"):
+        SVNNRegressor(**QUICK).fit(data[0][:1], data[1][:1])
+
+
+def test_one_class_is_an_error(data):
+    with pytest.raises(ValueError, match="only one class"):
+        SVNNClassifier(**QUICK).fit(data[0], np.zeros(120))
+
+
+def test_a_wrong_number_of_features_at_predict_is_an_error(data):
+    model = SVNNRegressor(**QUICK).fit(*data)
+    for X in (data[0][:, :5], torch.tensor(data[0][:, :5])):
+        with pytest.raises(ValueError, match="X has 5 features, but SVNNRegressor is expecting 6"):
+            model.predict(X)
+
+
+def test_a_wrong_number_of_values_per_node_is_an_error(rng):
+    X = rng.standard_normal((20, 5, 4))
+    model = SVNNRegressor(**QUICK).fit(X, X[:, 0, 0])
+    with pytest.raises(ValueError, match=r"X has shape \(20, 5, 3\).*4 values per node"):
+        model.predict(X[:, :, :3])
+    with pytest.raises(ValueError, match=r"X has shape \(20, 5\).*4 values per node"):
+        model.predict(X[:, :, 0])
+
+
+@pytest.mark.parametrize(
+    ("parameters", "message"),
+    [
+        ({"covariance": "banded"}, "covariance='banded' is not known"),
+        ({"covariance": HardThreshold(tau=-1.0)}, "tau must be a number >= 0"),
+        ({"covariance": "precomputed"}, "needs the matrix as shift="),
+        ({"shift": np.eye(6)}, 'covariance="precomputed" only'),
+        ({"covariance": "precomputed", "shift": np.triu(np.ones((6, 6)))}, "not symmetric"),
+        ({"covariance": "precomputed", "shift": np.eye(5)}, "shift is 5x5, but X has 6 features"),
+        ({"use": "both"}, "use must be"),
+        ({"resample": "epoch"}, "needs a stochastic covariance"),
+        ({"resample": "often"}, "resample must be one of"),
+        ({"lr": 0}, "lr must be a positive number"),
+        ({"patience": -1}, "patience must be a positive number"),
+        ({"batch_size": 0}, "batch_size must be"),
+        ({"validation_fraction": 1.0}, "validation_fraction must be"),
+        ({"weight_decay": -1}, "weight_decay must not be negative"),
+        ({"device": "tpu9"}, "device must be"),
+        ({"random_state": "seed"}, "random_state must be"),
+        ({"heads": 0}, "heads must be"),
+    ],
+)
+def test_bad_parameters_are_named(parameters, message, data):
+    with pytest.raises(ValueError, match=message):
+        SVNNRegressor(**{**QUICK, **parameters}).fit(*data)
+
+
+@pytest.mark.skipif(torch.cuda.is_available(), reason="has a GPU")
+def test_a_missing_gpu_is_named(data):
+    with pytest.raises(ValueError, match='device="cuda" is not available'):
+        SVNNRegressor(device="cuda", **QUICK).fit(*data)
+
+
+def test_bad_validation_data_is_named(data, iris):
+    X, y = data
+    model = SVNNRegressor(**QUICK)
+    with pytest.raises(ValueError, match="pair"):
+        model.fit(X, y, validation_data=X)
+    with pytest.raises(ValueError, match="5 features"):
+        model.fit(X, y, validation_data=(X[:, :5], y))
+    with pytest.raises(ValueError, match="validation targets"):
+        model.fit(X, y, validation_data=(X, np.c_[y, y]))
+    with pytest.raises(ValueError, match=r"labels \[7\] do not occur"):
+        SVNNClassifier(**QUICK).fit(*iris, validation_data=(iris[0], iris[1] * 0 + 7))
+
+
+def test_divergence_is_named(data):
+    X, y = data
+    with pytest.raises(FloatingPointError, match="smaller lr"):
+        SVNNRegressor(lr=1e30, batch_norm=False, random_state=0).fit(X, y)

@@ -1,0 +1,46 @@
+from __future__ import annotations
+
+import torch
+from torch import nn
+
+from svnn.estimators._training import Batch, Shifts, batches, train
+
+
+def test_batches_cover_every_row_once_and_never_end_in_a_single_row():
+    for n, size in [(10, 3), (9, 4), (5, 5), (7, 2), (3, 2)]:
+        parts = list(batches(n, size, torch.device("cpu")))
+        if parts == [None]:
+            continue
+        assert sorted(torch.cat(parts).tolist()) == list(range(n))
+        assert min(len(p) for p in parts) > 1
+    assert list(batches(4, 4, torch.device("cpu"))) == [None]
+
+
+class Recorder(nn.Module):
+    """A network that notes the shifts it is called with."""
+
+    def __init__(self):
+        super().__init__()
+        self.scale = nn.Parameter(torch.ones(1))
+        self.calls = []
+
+    def forward(self, x, shift):
+        self.calls.append((self.training, shift))
+        return x[:, 0] * self.scale
+
+
+def run(resample, epochs=3):
+    module, counter = Recorder(), iter(range(1000))
+    data = Batch(torch.randn(8, 1, 1), torch.randn(8, 1), torch.ones(8))
+    shifts = Shifts("fixed", resample, lambda: next(counter), n_shifts=2)
+    options = {"lr": 0.1, "weight_decay": 0.0, "max_epochs": epochs, "patience": 100, "batch_size": 4}
+    train(module, lambda o, y: ((o - y) ** 2).mean(-1), data, data, shifts, **options)
+    assert all(shift == "fixed" for training, shift in module.calls if not training)
+    return [shift for training, shift in module.calls if training]
+
+
+def test_realisations_follow_the_resampling():
+    assert run("fixed") == ["fixed"] * 6
+    assert run("epoch") == [0, 0, 1, 1, 2, 2]
+    assert run("forward") == [0, 1, 2, 3, 4, 5]
+    assert run("shift") == [[0, 1], [2, 3], [4, 5], [6, 7], [8, 9], [10, 11]]
