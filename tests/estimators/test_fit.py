@@ -202,10 +202,12 @@ def test_sample_weight_counts(rng):
     assert model.score(X[:100], y[:100]) > 0.9
 
 
-def test_early_stopping_restores_the_best_weights(data):
+@pytest.mark.parametrize("averaging", [0.0, 0.99])
+def test_early_stopping_restores_the_best_weights(data, averaging):
     X, y = data
     Xv, yv = X[90:], y[90:]
-    model = SVNNRegressor(random_state=0, patience=5, batch_size=None).fit(X[:90], y[:90], validation_data=(Xv, yv))
+    model = SVNNRegressor(random_state=0, patience=5, averaging=averaging)
+    model.fit(X[:90], y[:90], validation_data=(Xv, yv))
     best = min(model.history_["valid_loss"])
     sd = model._target_standardizer.scale
     assert np.mean(((model.predict(Xv) - yv) / sd) ** 2) == pytest.approx(best, rel=1e-3)
@@ -334,6 +336,8 @@ def test_a_wrong_number_of_values_per_node_is_an_error(rng):
         ({"device": "tpu9"}, "device must be"),
         ({"random_state": "seed"}, "random_state must be"),
         ({"heads": 0}, "heads must be"),
+        ({"node_dropout": 1.0}, "node_dropout must be in"),
+        ({"averaging": 1.0}, "averaging must be in"),
     ],
 )
 def test_bad_parameters_are_named(parameters, message, data):

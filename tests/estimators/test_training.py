@@ -3,7 +3,7 @@ from __future__ import annotations
 import torch
 from torch import nn
 
-from svnn.estimators._training import Batch, Shifts, batches, train
+from svnn.estimators._training import Batch, Shifts, WeightAverage, batches, train
 
 
 def test_batches_cover_every_row_once_and_never_end_in_a_single_row():
@@ -44,3 +44,18 @@ def test_realisations_follow_the_resampling():
     assert run("epoch") == [0, 0, 1, 1, 2, 2]
     assert run("forward") == [0, 1, 2, 3, 4, 5]
     assert run("shift") == [[0, 1], [2, 3], [4, 5], [6, 7], [8, 9], [10, 11]]
+
+
+def test_the_average_follows_the_weights_and_forgets_the_start():
+    module = nn.Linear(1, 1)
+    start = module.weight.detach().clone()
+    average = WeightAverage(module, 0.9)
+    with torch.no_grad():
+        module.weight += 1
+    average.update()
+    decay = 2 / 11  # (1 + 1) / (10 + 1): below 0.9 at first
+    torch.testing.assert_close(average.module.weight, start + 1 - decay)
+    for _ in range(500):
+        average.update()
+    torch.testing.assert_close(average.module.weight, start + 1)
+    assert WeightAverage(module, 0.0).module is module

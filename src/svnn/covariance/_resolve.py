@@ -73,3 +73,15 @@ def fit_covariance(estimator: Any, X: Any, sample_weight: Any = None) -> Any:
     if not hasattr(estimator, "covariance_"):
         raise ValueError(f"{type(estimator).__name__} has no covariance_ after fit; it cannot be a covariance.")
     return estimator
+
+
+def shift_matrix(estimator: Any, use: str) -> Any:
+    """Return the fitted estimator's ``covariance_`` or, with ``use="precision"``, its ``precision_``."""
+    if use == "covariance":
+        return estimator.covariance_
+    if not hasattr(estimator, "precision_"):
+        raise ValueError(
+            f'use="precision" needs an estimator with precision_, such as "graphical_lasso"; '
+            f"{type(estimator).__name__} has none."
+        )
+    return estimator.precision_

@@ -5,7 +5,6 @@ from __future__ import annotations
 import copy
 from abc import abstractmethod
 from collections.abc import Sequence
-from numbers import Integral, Real
 from typing import Any
 
 import numpy as np
@@ -16,16 +15,15 @@ from sklearn.utils.validation import _check_sample_weight, check_consistent_leng
 from torch import Tensor
 
 from svnn._validation import check_data
-from svnn.covariance._resolve import fit_covariance, resolve
+from svnn.covariance._resolve import fit_covariance, resolve, shift_matrix
 from svnn.covariance._stochastic import StochasticSparsifier
+from svnn.estimators._parameters import check_parameters, pick_device
 from svnn.estimators._progress import progress_callback
 from svnn.estimators._standardize import Standardizer
 from svnn.estimators._training import Batch, Callback, Shifts, train
 from svnn.functional._array import generator, to_numpy
 from svnn.nn import SVNN
 from svnn.operators import CovarianceOperator, as_operator
-
-RESAMPLE = ("fixed", "epoch", "forward", "shift")
 
 #: Hidden values held at once when predicting; bounds memory, not results.
 _PREDICT_VALUES = 2**24
@@ -49,14 +47,16 @@ class BaseSVNN(BaseEstimator):
         dropout: float = 0.0,
         batch_norm: bool = True,
         readout: str = "weighted",
-        heads: int | None = None,
+        heads: int = 4,
         mlp: Sequence[int] = (32,),
+        node_dropout: float = 0.2,
         standardize: bool = True,
         lr: float = 0.01,
         weight_decay: float = 1e-5,
         max_epochs: int = 1000,
         patience: int = 100,
         batch_size: int | None = 32,
+        averaging: float = 0.99,
         validation_fraction: float = 0.1,
         resample: str = "fixed",
         device: str = "auto",
@@ -75,12 +75,14 @@ class BaseSVNN(BaseEstimator):
         self.readout = readout
         self.heads = heads
         self.mlp = mlp
+        self.node_dropout = node_dropout
         self.standardize = standardize
         self.lr = lr
         self.weight_decay = weight_decay
         self.max_epochs = max_epochs
         self.patience = patience
         self.batch_size = batch_size
+        self.averaging = averaging
         self.validation_fraction = validation_fraction
         self.resample = resample
         self.device = device
@@ -140,7 +142,7 @@ class BaseSVNN(BaseEstimator):
         -------
         self
         """
-        self._check_parameters()
+        check_parameters(self)
         X = to_numpy(check_data(self, X, min_samples=2))
         targets = self._encode_targets(y, reset=True)
         check_consistent_length(X, targets)
@@ -158,7 +160,7 @@ class BaseSVNN(BaseEstimator):
         if validation_data is not None:
             X_valid, y_valid = self._check_validation(validation_data)
             validation = self._batch(X_valid, y_valid, np.ones(len(X_valid)))
-        elif len(held_out):
+        elif weight[held_out].sum() > 0:
             validation = self._batch(X[held_out], scaled[held_out], weight[held_out])
         row_weight = self._row_weight(targets[train_rows], weight_train)
         data = self._batch(X_train, scaled[train_rows], row_weight)
@@ -178,6 +180,7 @@ class BaseSVNN(BaseEstimator):
                 max_epochs=self.max_epochs,
                 patience=self.patience,
                 batch_size=self.batch_size or len(data.x),
+                averaging=self.averaging,
                 callbacks=[*self.callbacks, *progress],
             )
         self.n_iter_ = len(self.history_["train_loss"])
@@ -211,7 +214,7 @@ class BaseSVNN(BaseEstimator):
                 self._estimator.set_params(random_state=seed)
             fit_covariance(self._estimator, Z, weight)
             self.covariance_ = self._estimator.covariance_
-            matrix = self.covariance_ if self.use == "covariance" else _precision(self._estimator)
+            matrix = shift_matrix(self._estimator, self.use)
         if self.resample != "fixed" and not isinstance(self._estimator, StochasticSparsifier):
             raise ValueError(f'resample="{self.resample}" needs a stochastic covariance such as "acv" or "rcv".')
         operator = as_operator(matrix, device=self._device, dtype=torch.float32)
@@ -239,9 +242,10 @@ class BaseSVNN(BaseEstimator):
             dropout=self.dropout,
             batch_norm=self.batch_norm,
             readout=self.readout,
-            heads=(n_outputs if self.heads is None else self.heads) if self.readout == "weighted" else 1,
+            heads=self.heads if self.readout == "weighted" else 1,
             n_nodes=self.n_features_in_,
             mlp=self.mlp,
+            node_dropout=self.node_dropout,
         )
 
     def _batch(self, X: np.ndarray, y: np.ndarray, weight: np.ndarray) -> Batch:
@@ -265,27 +269,6 @@ class BaseSVNN(BaseEstimator):
         y = self._encode_targets(y, reset=False)
         check_consistent_length(X, y)
         return X, self._scale_targets(y, None)
-
-    def _check_parameters(self) -> None:
-        positive = {"lr": self.lr, "max_epochs": self.max_epochs, "patience": self.patience}
-        for name, value in positive.items():
-            if not isinstance(value, Real) or not value > 0:
-                raise ValueError(f"{name} must be a positive number, got {value!r}.")
-        if self.batch_size is not None and (not isinstance(self.batch_size, Integral) or self.batch_size < 1):
-            raise ValueError(f"batch_size must be None or a positive integer, got {self.batch_size!r}.")
-        if not 0 <= self.validation_fraction < 1:
-            raise ValueError(f"validation_fraction must be in [0, 1), got {self.validation_fraction!r}.")
-        if self.weight_decay < 0:
-            raise ValueError(f"weight_decay must not be negative, got {self.weight_decay!r}.")
-        if self.use not in ("covariance", "precision"):
-            raise ValueError(f'use must be "covariance" or "precision", got {self.use!r}.')
-        if self.resample not in RESAMPLE:
-            raise ValueError(f"resample must be one of {RESAMPLE}, got {self.resample!r}.")
-        precomputed = isinstance(self.covariance, str) and self.covariance == "precomputed"
-        if precomputed and self.shift is None:
-            raise ValueError('covariance="precomputed" needs the matrix as shift=.')
-        if not precomputed and self.shift is not None:
-            raise ValueError('shift= is used with covariance="precomputed" only; drop it or set covariance.')
 
     # -- using the trained network ----------------------------------------------------------------
 
@@ -341,9 +324,7 @@ class BaseSVNN(BaseEstimator):
                 raise ValueError("a covariance that is not fitted yet needs data to fit it on: pass X=.")
             covariance = fit_covariance(resolve(covariance), other._standardizer(X))
         other._estimator = covariance if isinstance(covariance, StochasticSparsifier) else None
-        matrix = getattr(covariance, "covariance_", covariance)
-        if self.use == "precision" and hasattr(covariance, "covariance_"):
-            matrix = _precision(covariance)
+        matrix = shift_matrix(covariance, self.use) if hasattr(covariance, "covariance_") else covariance
         operator = as_operator(matrix, device=self._device, dtype=torch.float32)
         n = operator.shape[0]
         if X is not None and X.shape[1] != n:
@@ -378,27 +359,5 @@ class BaseSVNN(BaseEstimator):
         return tags
 
 
-def pick_device(device: Any) -> torch.device:
-    """Return the torch device for a name; "auto" is the GPU where there is one."""
-    if device == "auto":
-        return torch.device("cuda" if torch.cuda.is_available() else "cpu")
-    try:
-        picked = torch.device(device)
-    except (RuntimeError, TypeError) as error:
-        raise ValueError(f'device must be "auto" or a torch device such as "cpu" or "cuda", got {device!r}.') from error
-    if picked.type == "cuda" and not torch.cuda.is_available():
-        raise ValueError(f'device="{device}" is not available here; use device="auto".')
-    return picked
-
-
 def _cuda_devices(device: torch.device) -> list[torch.device]:
     return [device] if device.type == "cuda" else []
-
-
-def _precision(estimator: Any) -> Any:
-    if not hasattr(estimator, "precision_"):
-        raise ValueError(
-            f'use="precision" needs an estimator with precision_, such as "graphical_lasso"; '
-            f"{type(estimator).__name__} has none."
-        )
-    return estimator.precision_

@@ -23,10 +23,12 @@ PARAMETERS = """
     readout : {"weighted", "mean", "flatten"}, default="weighted"
         "weighted" learns weights of the nodes; "mean" is the paper's, cannot tell nodes apart and is
         usually less accurate, but transfers to another N; "flatten" feeds every node to the head.
-    heads : int or None, default=@heads@
-        Number of weight vectors of the weighted readout; None takes one for each output.
+    heads : int, default=@heads@
+        Number of weight vectors of the weighted readout.
     mlp : sequence of int, default=@mlp@
         Hidden sizes of the head; empty for a linear head.
+    node_dropout : float in [0, 1), default=0.2
+        Share of the nodes left out of a sample's readout at random during training.
     standardize : bool, default=True
         z-score the features@target@ with training statistics.
     lr : float, default=0.01
@@ -37,6 +39,9 @@ PARAMETERS = """
         Stop after so many epochs without a better validation loss; the best weights are kept.
     batch_size : int or None, default=@batch_size@
         Rows of a gradient step; None takes all rows at once.
+    averaging : float in [0, 1), default=0.99
+        Validate and predict with an exponential moving average of the weights, of this decay; it
+        removes the noise of small batches. 0 uses the weights as they are.
     validation_fraction : float in [0, 1), default=0.1
         Rows held out for early stopping where ``fit`` gets no ``validation_data``; 0 watches the
         training loss instead.

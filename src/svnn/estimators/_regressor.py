@@ -41,7 +41,7 @@ class SVNNRegressor(RegressorMixin, BaseSVNN):
     True
     """,
         dropout="0.0",
-        heads="None",
+        heads="4",
         mlp="(32,)",
         batch_size="32",
         target=", and the targets,",

@@ -22,8 +22,9 @@ from sklearn.utils.validation import check_is_fitted
 from torch import Tensor
 
 import svnn.covariance
-from svnn.estimators._base import BaseSVNN, pick_device
+from svnn.estimators._base import BaseSVNN
 from svnn.estimators._classifier import SVNNClassifier
+from svnn.estimators._parameters import pick_device
 from svnn.estimators._regressor import SVNNRegressor
 from svnn.estimators._standardize import Standardizer
 from svnn.functional._array import is_torch

@@ -56,14 +56,17 @@ def train(
     max_epochs: int,
     patience: int,
     batch_size: int,
+    averaging: float = 0.0,
     callbacks: Sequence[Callback] = (),
 ) -> dict[str, list[float]]:
     """Train ``module`` in place and return the losses of every epoch.
 
+    With ``averaging`` the loss is validated, and the weights are kept, for a moving average of them.
     Stops after ``patience`` epochs without a better validation loss (training loss where there is
     no validation data) or when a callback returns True, and restores the best weights.
     """
-    optimizer = torch.optim.Adam(module.parameters(), lr=lr, weight_decay=weight_decay)
+    optimizer = torch.optim.Adam(module.parameters(), lr=lr, weight_decay=weight_decay, fused=True)
+    average = WeightAverage(module, averaging)
     history: dict[str, list[float]] = {"train_loss": [], "valid_loss": []}
     best_loss, best_epoch, best_weights = math.inf, -1, copy.deepcopy(module.state_dict())
     for epoch in range(max_epochs):
@@ -76,8 +79,11 @@ def train(
             optimizer.zero_grad(set_to_none=True)
             value.backward()
             optimizer.step()
+            average.update()
             total += float(value.detach()) * len(part.x) / len(data.x)
-        monitored = total if validation is None else evaluate(module, loss, validation, shifts.fixed, batch_size)
+        monitored = (
+            total if validation is None else evaluate(average.module, loss, validation, shifts.fixed, batch_size)
+        )
         history["train_loss"].append(total)
         if validation is not None:
             history["valid_loss"].append(monitored)
@@ -87,7 +93,7 @@ def train(
             )
         if monitored < best_loss:
             best_loss, best_epoch = monitored, epoch
-            best_weights = copy.deepcopy(module.state_dict())
+            best_weights = copy.deepcopy(average.module.state_dict())
         record = {"epoch": epoch + 1, "train_loss": total, "valid_loss": monitored, "best_loss": best_loss}
         stop = [callback(record) for callback in callbacks]
         if epoch - best_epoch >= patience or any(s is True for s in stop):
@@ -95,6 +101,29 @@ def train(
     module.load_state_dict(best_weights)
     module.eval()
     return history
+
+
+class WeightAverage:
+    """An exponential moving average of a module's weights and running statistics.
+
+    The decay rises towards its value from the first steps on, so that the random start is soon
+    forgotten. With decay 0 the average is the module itself.
+    """
+
+    def __init__(self, module: nn.Module, decay: float) -> None:
+        self.decay, self.steps = decay, 0
+        self.module = copy.deepcopy(module) if decay else module
+        self._averaged, self._current = (
+            [v for v in m.state_dict().values() if v.is_floating_point()] for m in (self.module, module)
+        )
+
+    @torch.no_grad()
+    def update(self) -> None:
+        if not self.decay:
+            return
+        self.steps += 1
+        decay = min(self.decay, (1 + self.steps) / (10 + self.steps))
+        torch._foreach_lerp_(self._averaged, self._current, 1 - decay)
 
 
 @torch.no_grad()

@@ -24,6 +24,9 @@ class Readout(nn.Module):
         N; needed by all but the mean.
     heads : int, default=1
         Number of weight vectors of the weighted readout.
+    node_dropout : float in [0, 1), default=0.0
+        Share of the nodes left out of a sample's readout at random during training. Where nodes are
+        correlated, no single one of them should be relied on.
 
     Examples
     --------
@@ -34,7 +37,9 @@ class Readout(nn.Module):
     torch.Size([5, 16])
     """
 
-    def __init__(self, kind: str, in_features: int, n_nodes: int | None = None, heads: int = 1) -> None:
+    def __init__(
+        self, kind: str, in_features: int, n_nodes: int | None = None, heads: int = 1, node_dropout: float = 0.0
+    ) -> None:
         super().__init__()
         if kind not in READOUTS:
             raise ValueError(f"readout must be one of {READOUTS}, got {kind!r}.")
@@ -44,7 +49,10 @@ class Readout(nn.Module):
             raise ValueError(f"heads must be an integer >= 1, got {heads!r}.")
         if heads > 1 and kind != "weighted":
             raise ValueError(f'heads={heads} needs readout="weighted", got "{kind}".')
+        if not 0 <= node_dropout < 1:
+            raise ValueError(f"node_dropout must be in [0, 1), got {node_dropout!r}.")
         self.kind = kind
+        self.node_dropout = nn.Dropout(node_dropout)
         self.n_nodes = None if kind == "mean" else n_nodes
         if kind == "weighted":
             self.weight = nn.Parameter(torch.ones(heads, n_nodes or 0))
@@ -57,6 +65,8 @@ class Readout(nn.Module):
                 f'readout="{self.kind}" was built for {self.n_nodes} nodes and cannot run on {n}; '
                 'only readout="mean" transfers to another number of nodes.'
             )
+        if self.training and self.node_dropout.p > 0:
+            u = u * self.node_dropout(torch.ones_like(u[..., :1]))
         if self.kind == "mean":
             return u.mean(-2)
         if self.kind == "weighted":

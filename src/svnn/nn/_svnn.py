@@ -51,6 +51,8 @@ class SVNN(nn.Module):
         N; needed by "weighted" and "flatten".
     mlp : sequence of int, default=(32,)
         Hidden sizes of the head; empty for a linear head.
+    node_dropout : float in [0, 1), default=0.0
+        Share of the nodes left out of a sample's readout at random during training.
     normalize : bool, default=True
         Scale the shift to unit spectral norm, so that powers neither overflow nor vanish. An
         operator that carries a ``scale`` is left as it is; see
@@ -87,6 +89,7 @@ class SVNN(nn.Module):
         heads: int = 1,
         n_nodes: int | None = None,
         mlp: Sequence[int] = (32,),
+        node_dropout: float = 0.0,
         normalize: bool = True,
     ) -> None:
         super().__init__()
@@ -104,7 +107,7 @@ class SVNN(nn.Module):
         self.norms = nn.ModuleList(NodeNorm(b) if batch_norm else nn.Identity() for _, b in pairs)
         self.activation = ACTIVATIONS[activation]()
         self.dropout = nn.Dropout(dropout)
-        self.readout = Readout(readout, sizes[-1], n_nodes, heads)
+        self.readout = Readout(readout, sizes[-1], n_nodes, heads, node_dropout)
         self.head = nn.Sequential()
         width = self.readout.out_features
         for size in mlp:

@@ -36,7 +36,7 @@ class CSROperator(CovarianceOperator):
     def _torch(self) -> Tensor:
         def make() -> Tensor:
             with warnings.catch_warnings():
-                warnings.filterwarnings("ignore", message="Sparse CSR tensor support is in beta")
+                warnings.filterwarnings("ignore", message="Sparse (CSR tensor support|invariant checks)")
                 return torch.sparse_csr_tensor(
                     self.row_starts, self.columns, self.values, self.shape, check_invariants=False
                 )
