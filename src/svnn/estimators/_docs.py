@@ -18,7 +18,7 @@ PARAMETERS = """
     order : int, default=2
         K, the number of shifts of every filter.
     activation : {"leaky_relu", "relu", "elu", "gelu", "silu", "tanh", "identity"}, default="leaky_relu"
-    dropout : float in [0, 1), default=@dropout@
+    dropout : float in [0, 1), default=0.0
     batch_norm : bool, default=True
     readout : {"weighted", "mean", "flatten"}, default="weighted"
         "weighted" learns weights of the nodes; "mean" is the paper's, cannot tell nodes apart and is
@@ -27,7 +27,7 @@ PARAMETERS = """
         Number of weight vectors of the weighted readout.
     mlp : sequence of int, default=@mlp@
         Hidden sizes of the head; empty for a linear head.
-    node_dropout : float in [0, 1), default=0.2
+    node_dropout : float in [0, 1), default=@node_dropout@
         Share of the nodes left out of a sample's readout at random during training.
     standardize : bool, default=True
         z-score the features@target@ with training statistics.

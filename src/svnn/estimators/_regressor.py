@@ -40,7 +40,7 @@ class SVNNRegressor(RegressorMixin, BaseSVNN):
     >>> bool(model.score(data.X[150:], data.y[150:]) > 0.1)
     True
     """,
-        dropout="0.0",
+        node_dropout="0.2",
         heads="4",
         mlp="(32,)",
         batch_size="32",

@@ -1,0 +1,24 @@
+"""How far does a trained network move when the covariance is estimated from few samples?
+
+Train on the true covariance, then put the same network on estimates from t samples.
+"""
+
+import numpy as np
+
+from svnn import HardThreshold, SampleCovariance, SVNNRegressor
+from svnn.datasets import make_sparse_cov
+
+data = make_sparse_cov(n_samples=2000, n_features=50, random_state=0)
+model = SVNNRegressor(covariance="precomputed", shift=data.covariance, max_epochs=60, random_state=0)
+model.fit(data.X[:800], data.y[:800])
+test = data.X[-200:]
+reference = model.embed(test)
+
+print("samples   sample covariance   hard threshold   (mean change of the embedding)")
+for t in (50, 100, 200, 500, 1000):
+    pool = data.X[800 : 800 + t]
+    changes = [
+        np.linalg.norm(model.on(estimator.fit(pool)).embed(test) - reference, axis=(1, 2)).mean()
+        for estimator in (SampleCovariance(), HardThreshold())
+    ]
+    print(f"{t:7d}   {changes[0]:17.3f}   {changes[1]:14.3f}")

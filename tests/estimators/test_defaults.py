@@ -1,0 +1,21 @@
+"""The default estimators predict well, without tuning per data set.
+
+A part of ``make defaults``, which measures all data sets and both covariances.
+"""
+
+from __future__ import annotations
+
+import defaults
+import pytest
+
+
+@pytest.mark.parametrize("name", ["breast cancer", "wine"])
+def test_classifier(name):
+    result = defaults.measure(name, *defaults.classifications(None)[name], "classifier, hard")
+    assert result.met, result
+
+
+@pytest.mark.parametrize("name", ["SparseCov", "IXI thickness → age", "meats → fat"])
+def test_regressor(name, data_folder):
+    result = defaults.measure(name, *defaults.regressions(data_folder)[name], "regressor, hard")
+    assert result.met, result

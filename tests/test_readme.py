@@ -1,0 +1,26 @@
+"""The README's code and the examples run."""
+
+from __future__ import annotations
+
+import re
+import runpy
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).parents[1]
+
+
+def test_the_quickstart_runs_and_is_short(tmp_path, monkeypatch, capsys):
+    code = re.findall(r"```python\n(.*?)```", (ROOT / "README.md").read_text(encoding="utf-8"), re.S)[0]
+    assert len(code.splitlines()) <= 15
+    monkeypatch.chdir(tmp_path)
+    exec(compile(code, "README.md", "exec"), {})
+    assert "test R²: 0." in capsys.readouterr().out
+    assert (tmp_path / "model.safetensors").is_file()
+
+
+@pytest.mark.parametrize("example", sorted((ROOT / "examples").glob("*.py")), ids=lambda p: p.stem)
+def test_the_examples_run(example, capsys):
+    runpy.run_path(str(example))
+    assert len(capsys.readouterr().out.splitlines()) >= 3
