@@ -18,7 +18,7 @@ print("samples   sample covariance   hard threshold   (mean change of the embedd
 for t in (50, 100, 200, 500, 1000):
     pool = data.X[800 : 800 + t]
     changes = [
-        np.linalg.norm(model.on(estimator.fit(pool)).embed(test) - reference, axis=(1, 2)).mean()
+        np.linalg.norm(model.on(estimator, X=pool).embed(test) - reference, axis=(1, 2)).mean()
         for estimator in (SampleCovariance(), HardThreshold())
     ]
     print(f"{t:7d}   {changes[0]:17.3f}   {changes[1]:14.3f}")

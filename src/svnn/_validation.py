@@ -25,7 +25,7 @@ def check_data(
     """
     name = type(estimator).__name__
     if is_torch(X):
-        X = X if X.is_floating_point() else X.double()
+        X = X.detach() if X.dtype in (namespace(X).float32, namespace(X).float64) else X.detach().double()
         _check_tensor_shape(estimator, X, reset, min_samples)
     else:
         _reject_text_columns(X)
@@ -59,6 +59,7 @@ def _check_tensor_shape(estimator: Any, X: Any, reset: bool, min_samples: int) -
         )
     if reset:
         estimator.n_features_in_ = X.shape[1]
+        estimator.__dict__.pop("feature_names_in_", None)
     elif X.shape[1] != estimator.n_features_in_:
         raise ValueError(
             f"X has {X.shape[1]} features, but {name} is expecting {estimator.n_features_in_} features as input."

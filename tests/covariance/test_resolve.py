@@ -4,6 +4,7 @@ import numpy as np
 import pytest
 from sklearn.covariance import OAS, GraphicalLasso, LedoitWolf
 
+from svnn import SVNNRegressor
 from svnn.covariance import HardThreshold, resolve
 from svnn.covariance._resolve import NAMES, fit_covariance
 
@@ -19,6 +20,17 @@ def test_estimators_are_cloned():
     mine = HardThreshold(tau=3.0)
     assert resolve(mine) is not mine
     assert resolve(mine).tau == 3.0
+
+
+def test_any_object_with_fit_and_covariance_will_do(rng):
+    class Mine:
+        def fit(self, X, y=None):
+            self.covariance_ = np.eye(X.shape[1])
+            return self
+
+    X = rng.standard_normal((30, 4))
+    model = SVNNRegressor(covariance=Mine(), max_epochs=2, random_state=0).fit(X, X[:, 0])
+    np.testing.assert_array_equal(model.covariance_, np.eye(4))
 
 
 def test_foreign_estimators_see_node_values_as_rows(rng):

@@ -54,3 +54,12 @@ def test_partial_fit_errors(rng):
         SampleCovariance(missing="pairwise").partial_fit(X)
     with pytest.raises(ValueError, match="needs more than 1 samples"):
         SampleCovariance(ddof=1).partial_fit(X[:1])
+
+
+def test_a_failed_batch_is_not_counted_and_scalar_weights_are_equal_weights(rng):
+    X = rng.standard_normal((5, 3))
+    estimator = SampleCovariance(ddof=1)
+    with pytest.raises(ValueError, match="needs more than 1 samples"):
+        estimator.partial_fit(X[:1])
+    assert estimator.partial_fit(X).n_samples_ == 5
+    assert SampleCovariance().fit(X, sample_weight=2.0).n_samples_ == 5

@@ -3,6 +3,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 from hypothesis import given
+from sklearn.exceptions import NotFittedError
 
 from strategies import seeds
 from svnn import functional as F
@@ -77,3 +78,8 @@ def test_fresh_realisations_differ(X):
 def test_bad_parameters_are_named(estimator, message, X):
     with pytest.raises(ValueError, match=message):
         estimator.fit(X)
+
+
+def test_sampling_needs_a_fit():
+    with pytest.raises(NotFittedError):
+        ACV().sample()

@@ -139,3 +139,17 @@ def test_cross_validation_needs_samples():
 def test_bad_adaptive_parameters_are_named(parameters, message):
     with pytest.raises(ValueError, match=message):
         AdaptiveThreshold(**parameters).fit(data(0))
+
+
+def test_refitting_forgets_the_cross_validated_tau():
+    estimator = HardThreshold(tau="cv", random_state=0).fit(data(0))
+    assert not hasattr(estimator.set_params(tau=0.1).fit(data(0)), "tau_")
+
+
+def test_cross_validation_says_when_a_split_cannot_work():
+    X = data(0)
+    X[3:, 0] = np.nan
+    with pytest.raises(ValueError, match=r'cannot split this data: feature 0 .* Or use tau="universal"'):
+        HardThreshold(tau="cv", missing="pairwise", random_state=0).fit(X)
+    weight = np.r_[np.ones(30), np.zeros(10)]
+    HardThreshold(tau="cv", random_state=0).fit(data(0), sample_weight=weight)

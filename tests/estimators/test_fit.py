@@ -153,7 +153,7 @@ def test_standardisation_and_covariance_see_training_rows_only(data):
     spoiled_X, spoiled_y = 1e6 * X[90:], 1e6 * y[90:]
     model = SVNNRegressor(**QUICK)
     model.fit(X[:90], y[:90], validation_data=(spoiled_X, spoiled_y))
-    np.testing.assert_allclose(model._standardizer.mean, X[:90].mean(0))
+    np.testing.assert_allclose(model._standardizer.mean[:, 0], X[:90].mean(0))
     np.testing.assert_allclose(model._target_standardizer.mean, y[:90].mean(0))
     np.testing.assert_allclose(model.covariance_.diagonal(), 1)
 
@@ -200,6 +200,16 @@ def test_sample_weight_counts(rng):
     weight = np.where(np.arange(200) < 100, 1.0, 1e-6)
     model = SVNNRegressor(max_epochs=100, random_state=0).fit(X, y, sample_weight=weight)
     assert model.score(X[:100], y[:100]) > 0.9
+
+
+def test_zero_weights_are_left_out(data):
+    X, y = data
+    weight = np.where(np.arange(120) < 60, 1.0, 0.0)
+    spoiled = np.where(weight == 0, 1e6, y)
+    model = SVNNRegressor(**{**QUICK, "batch_size": 4}).fit(X, spoiled, sample_weight=weight)
+    assert np.isfinite(model.predict(X)).all()
+    with pytest.raises(ValueError, match=r"(?i)sample.weight"):
+        model.fit(X, y, sample_weight=np.zeros(120))
 
 
 @pytest.mark.parametrize("averaging", [0.0, 0.99])
@@ -329,7 +339,12 @@ def test_a_wrong_number_of_values_per_node_is_an_error(rng):
         ({"resample": "epoch"}, "needs a stochastic covariance"),
         ({"resample": "often"}, "resample must be one of"),
         ({"lr": 0}, "lr must be a positive number"),
-        ({"patience": -1}, "patience must be a positive number"),
+        ({"patience": -1}, "patience must be a positive integer"),
+        ({"max_epochs": 3.5}, "max_epochs must be a positive integer"),
+        ({"hidden": 32}, "hidden must be a sequence"),
+        ({"mlp": (8.0,)}, "mlp must be a sequence"),
+        ({"callbacks": None}, "callbacks must be"),
+        ({"averaging": None}, "averaging must be in"),
         ({"batch_size": 0}, "batch_size must be"),
         ({"validation_fraction": 1.0}, "validation_fraction must be"),
         ({"weight_decay": -1}, "weight_decay must not be negative"),
@@ -358,10 +373,29 @@ def test_bad_validation_data_is_named(data, iris):
         model.fit(X, y, validation_data=X)
     with pytest.raises(ValueError, match="5 features"):
         model.fit(X, y, validation_data=(X[:, :5], y))
+    with pytest.raises(ValueError, match="fitted with 2 values per node"):
+        model.fit(np.stack([X, X], 2), y, validation_data=(X, y))
+    with pytest.raises(FloatingPointError, match="validation loss"):
+        model.fit(X, y, validation_data=(X * 1e300, y))
     with pytest.raises(ValueError, match="validation targets"):
         model.fit(X, y, validation_data=(X, np.c_[y, y]))
     with pytest.raises(ValueError, match=r"labels \[7\] do not occur"):
         SVNNClassifier(**QUICK).fit(*iris, validation_data=(iris[0], iris[1] * 0 + 7))
+
+
+def test_a_table_and_signals_of_one_value_are_the_same(data):
+    X, y = data
+    a, b = SVNNRegressor(**QUICK).fit(X, y), SVNNRegressor(**QUICK).fit(X[..., None], y)
+    for model in (a, b):
+        for rows in (X[:1], X[:5], X[..., None]):
+            np.testing.assert_allclose(model.predict(rows), a.predict(X)[: len(rows)], rtol=1e-9)
+
+
+def test_units_that_overflow_single_precision(data):
+    for unit in (1e20, 1e-24):
+        model = SVNNRegressor(standardize=False, **QUICK)
+        model._fit_shift(unit * data[0][..., None], None, seed=0)
+        assert model.operator_.norm() == pytest.approx(1, rel=1e-5)
 
 
 def test_divergence_is_named(data):

@@ -6,6 +6,7 @@ import pickle
 import numpy as np
 import pandas as pd
 import pytest
+import scipy.sparse as sp
 import torch
 from safetensors.torch import load_file, save_file
 from sklearn.covariance import LedoitWolf
@@ -44,8 +45,9 @@ def path(tmp_path):
         {"hidden": [8, 8], "readout": "mean", "standardize": False},
         {"readout": "flatten", "mlp": (), "batch_norm": False},
         {"callbacks": [print]},
+        {"device": torch.device("cpu"), "random_state": np.random.default_rng(0)},
     ],
-    ids=str,
+    ids=lambda parameters: "-".join(parameters) or "defaults",
 )
 def test_round_trip(parameters, X, path, capsys):
     model = SVNNRegressor(**{**QUICK, **parameters}).fit(X, np.c_[X[:, 0], X[:, 1]])
@@ -56,8 +58,9 @@ def test_round_trip(parameters, X, path, capsys):
     assert again.history_ == model.history_ and again.n_iter_ == model.n_iter_
     C, D = (c if isinstance(c, np.ndarray) else c.toarray() for c in (again.covariance_, model.covariance_))
     np.testing.assert_array_equal(C, D)
-    kept = {k: str(v) for k, v in model.get_params().items() if k != "callbacks"}
-    assert {k: str(v) for k, v in again.get_params().items() if k != "callbacks"} == kept
+    unstored = ("callbacks", "random_state")
+    kept = {k: str(v) for k, v in model.get_params().items() if k not in unstored}
+    assert {k: str(v) for k, v in again.get_params().items() if k not in unstored} == kept
     again.on(np.eye(5)).predict(X)
 
 
@@ -119,6 +122,29 @@ def test_a_foreign_covariance_class_says_what_to_do(X, path):
     np.testing.assert_array_equal(svnn.load(path).predict(X), model.predict(X))
 
 
+def test_shifts_of_every_kind_can_be_stored(X, path):
+    C = np.corrcoef(X.T)
+    for shift in (C, svnn.as_operator(C), pd.DataFrame(C), torch.tensor(C), sp.csr_array(C)):
+        model = SVNNRegressor(covariance="precomputed", shift=shift, **QUICK).fit(X, X[:, 0])
+        other = model.on(shift)
+        for each in (model, other):
+            assert isinstance(each.covariance_, (np.ndarray, sp.csr_array))
+            each.save(path)
+            np.testing.assert_allclose(svnn.load(path).predict(X), model.predict(X), rtol=1e-6)
+
+
+def test_dates_as_labels(X, path):
+    days = np.array(["2020-01-01", "2021-06-01"], dtype="datetime64[D]")[(X[:, 0] > 0).astype(int)]
+    model = SVNNClassifier(**QUICK).fit(X, days)
+    model.save(path)
+    np.testing.assert_array_equal(svnn.load(path).predict(X), model.predict(X))
+
+
+def test_a_missing_folder(model, tmp_path):
+    with pytest.raises(FileNotFoundError, match="no folder"):
+        model.save(tmp_path / "nowhere" / "model.safetensors")
+
+
 def test_a_missing_file(path):
     with pytest.raises(FileNotFoundError, match="no model file"):
         svnn.load(path)
@@ -154,6 +180,8 @@ def test_damage_anywhere_is_noticed(model, path, rng):
     ("change", "message"),
     [
         (lambda h: h.update(format=99), "Upgrade svnn"),
+        (lambda h: h.update(format="x"), "header cannot be read"),
+        (lambda h: h["operator"].update(scale=2.0), "do not match their checksum"),
         (lambda h: h.pop("format"), "header cannot be read"),
         (lambda h: h.pop("params"), "damaged"),
         (lambda h: h.update({"class": "Pipeline"}), "damaged"),

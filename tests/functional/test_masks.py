@@ -88,3 +88,9 @@ def test_probabilities_are_checked(C):
         F.sparsify(C, np.eye(3))
     with pytest.raises(ValueError, match="between 0 and 1"):
         F.sparsify(C, np.full_like(C, 1.5))
+
+
+def test_a_probability_of_one_is_kept_in_every_precision():
+    for dtype in (np.float16, np.float32):
+        C = np.ones((400, 400), dtype=dtype)
+        assert F.sparsify(C, C, 0).all()

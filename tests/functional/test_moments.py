@@ -54,7 +54,7 @@ def test_pairwise_is_the_covariance_of_the_common_rows(X, rng):
 
 def test_pairs_never_seen_together_are_zero_with_a_warning():
     X = np.array([[1.0, np.nan, 0], [2.0, np.nan, 1], [np.nan, 3.0, 0], [np.nan, 5.0, 2]])
-    with pytest.warns(UserWarning, match="1 pairs of features are never observed together"):
+    with pytest.warns(UserWarning, match="1 pairs of features are observed together in too few samples"):
         moments = F.sample_moments(X, missing="pairwise")
     assert moments.covariance[0, 1] == 0
     assert moments.covariance[0, 2] == pytest.approx(0.25)
@@ -123,3 +123,20 @@ def test_torch_gives_the_same_numbers(rng, shape, missing):
 def test_bad_weights_are_named(X, weight):
     with pytest.raises(ValueError, match="sample_weight"):
         F.sample_moments(X, sample_weight=weight)
+
+
+def test_missing_is_checked_and_integers_take_real_weights():
+    X = np.array([[1, 2], [3, 6], [2, 5]])
+    moments = F.sample_moments(X, sample_weight=[1.9, 1, 1])
+    np.testing.assert_allclose(moments.location, np.average(X, axis=0, weights=[1.9, 1, 1]))
+    with pytest.raises(ValueError, match="X contains NaN"):
+        F.sample_moments(np.array([[1.0, np.nan], [2.0, 1.0]]))
+    with pytest.raises(ValueError, match="missing must be"):
+        F.sample_moments(X, missing="drop")
+
+
+def test_ddof_counts_samples_with_and_without_missing_values(rng):
+    X = rng.standard_normal((5, 3, 4))
+    whole = F.sample_moments(X, 1).covariance
+    X[0, 0, 0] = np.nan
+    np.testing.assert_allclose(F.sample_moments(X, 1, missing="pairwise").covariance[1, 2], whole[1, 2])

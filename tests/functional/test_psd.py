@@ -84,3 +84,9 @@ def test_constant_features_are_left_alone_by_shrink():
 def test_bad_input_is_named(C, method, message):
     with pytest.raises(ValueError, match=message):
         F.psd_repair(C, method)
+
+
+@pytest.mark.parametrize("method", ["load", "shrink"])
+def test_large_matrices_without_edges_need_no_repair(method):
+    for C in (sp.eye_array(300, format="csr"), sp.csr_array((300, 300)), sp.eye_array(300, format="lil")):
+        assert (F.psd_repair(C, method) != sp.csr_array(C)).nnz == 0

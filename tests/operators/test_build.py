@@ -1,12 +1,13 @@
 from __future__ import annotations
 
 import numpy as np
+import pandas as pd
 import pytest
 import scipy.sparse as sp
 import torch
 
 from svnn import as_operator
-from svnn.operators import choose_backend, from_data
+from svnn.operators import choose_backend, from_data, plain_matrix
 from svnn.operators._spectrum import spectral_norm
 
 C = np.array([[2.0, -1.0, 0.0], [-1.0, 3.0, 0.5], [0.0, 0.5, 1.0]])
@@ -78,6 +79,7 @@ def test_auto_takes_csr_for_large_sparse_matrices_only():
         (sp.csr_array(np.array([[np.inf, 0], [0, 1.0]])), "infinite"),
         ([["a", "b"], ["c", "d"]], "real numbers"),
         ("C", "real numbers"),
+        (np.array([[1, 1j], [-1j, 1]]), "complex"),
     ],
 )
 def test_bad_matrices_are_named(source, message):
@@ -121,3 +123,28 @@ def test_spectral_norm(rng, n):
     A = rng.standard_normal((n, n))
     A = A + A.T
     assert spectral_norm(as_operator(A)) == pytest.approx(abs(np.linalg.eigvalsh(A)).max(), rel=1e-5)
+
+
+def test_from_data_takes_frames(rng):
+    X = rng.standard_normal((7, 5))
+    np.testing.assert_allclose(from_data(pd.DataFrame(X)).to_dense(), from_data(X).to_dense())
+
+
+def test_a_matrix_that_is_learned_is_never_remembered():
+    C = torch.eye(3, requires_grad=True)
+    op = as_operator(C, backend="dense")
+    x = torch.ones(3, 1, dtype=torch.float64)
+    before = op @ x
+    assert op.norm() == pytest.approx(1)
+    with torch.no_grad():
+        C *= 2
+    assert op.norm() == pytest.approx(2)
+    torch.testing.assert_close(op @ x, 2 * before)
+
+
+def test_plain_matrices():
+    sparse = sp.csr_array(C)
+    for source in (C, C.tolist(), pd.DataFrame(C), sparse, torch.tensor(C), as_operator(C), as_operator(C, "csr")):
+        plain = plain_matrix(source)
+        assert isinstance(plain, (np.ndarray, sp.csr_array))
+        np.testing.assert_allclose(plain.toarray() if sp.issparse(plain) else plain, C)

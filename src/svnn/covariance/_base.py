@@ -85,11 +85,11 @@ class Sparsifier(CovarianceEstimator):
         return super()._check(X, reset, min_samples)
 
     def _sparse(self, C: Any) -> Any:
-        """Return the repaired, sparse form of ``C`` and note its density."""
-        sparse = to_sparse(C if self.psd is None or not is_torch(C) else psd_repair(C, self.psd))
-        if self.psd is not None and not is_torch(C):
-            sparse = psd_repair(sparse, self.psd)
-        return sparse
+        """Return the sparse form of ``C``, repaired if asked for."""
+        if self.psd is None:
+            return to_sparse(C)
+        # scipy's sparse matrices are repaired as such, tensors before they become sparse.
+        return to_sparse(psd_repair(C, self.psd)) if is_torch(C) else psd_repair(to_sparse(C), self.psd)
 
 
 def to_sparse(C: Any) -> Any:

@@ -10,6 +10,7 @@ import numpy as np
 
 from svnn.functional import sample_moments
 from svnn.functional._array import RandomState, generator, namespace
+from svnn.functional.moments import check_weight
 
 _GRID_POINTS = 41
 
@@ -27,6 +28,8 @@ def cross_validated_tau(
     The rows are split at random into :math:`t(1 - 1/\log t)` and :math:`t/\log t`; the risk of
     :math:`\tau` is the mean of :math:`\|\eta_{\tau/\sqrt{t_1}}(R_1) - R_2\|_F^2` over the splits.
     """
+    weight = check_weight(sample_weight, X)
+    X, weight = X[weight > 0], weight[weight > 0]
     t, n = len(X), X.shape[1]
     if t < 4:
         raise ValueError(f'tau="cv" needs at least 4 samples to split, got {t}; use tau="universal".')
@@ -39,16 +42,18 @@ def cross_validated_tau(
     rng = generator(random_state)
     for _ in range(n_splits):
         order = rng.permutation(t)
-        train, t1 = _correlations(X, order[held_out:], sample_weight, missing)
-        test, _ = _correlations(X, order[:held_out], sample_weight, missing)
+        try:
+            train, t1 = _correlations(X, order[held_out:], weight, missing)
+            test, _ = _correlations(X, order[:held_out], weight, missing)
+        except ValueError as error:
+            raise ValueError(f'tau="cv" cannot split this data: {error} Or use tau="universal".') from error
         for i, tau in enumerate(grid):
             risk[i] += float(((rule(train, tau / t1**0.5) - test) ** 2).sum())
     return float(grid[np.argmin(risk)])
 
 
-def _correlations(X: Any, rows: np.ndarray, sample_weight: Any, missing: str) -> tuple[Any, Any]:
-    weight = None if sample_weight is None else namespace(X).asarray(sample_weight)[rows]
-    _, C, t = sample_moments(X[rows], 0, weight, missing)
+def _correlations(X: Any, rows: np.ndarray, weight: Any, missing: str) -> tuple[Any, Any]:
+    _, C, t = sample_moments(X[rows], 0, weight[rows], missing)
     sd = namespace(X).clip(C.diagonal(), 0, None) ** 0.5
     sd = namespace(X).where(sd > 0, sd, 1 + 0 * sd)
     return C / (sd[:, None] * sd), t

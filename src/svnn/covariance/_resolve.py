@@ -51,7 +51,7 @@ def resolve(covariance: Any) -> Any:
         raise ValueError(
             f"covariance must be a name or an estimator instance with fit and covariance_, got {covariance!r}."
         )
-    return clone(covariance)
+    return clone(covariance, safe=False)  # also of classes that are no scikit-learn estimators
 
 
 def fit_covariance(estimator: Any, X: Any, sample_weight: Any = None) -> Any:
@@ -60,6 +60,8 @@ def fit_covariance(estimator: Any, X: Any, sample_weight: Any = None) -> Any:
     Estimators from elsewhere take two dimensions and no weights: they get the F values as further
     rows, all alike.
     """
+    if X.ndim == 3 and X.shape[2] == 1:
+        X = X[..., 0]
     try:
         if isinstance(estimator, CovarianceEstimator):
             estimator.fit(X, sample_weight=sample_weight)

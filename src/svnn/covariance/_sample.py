@@ -2,14 +2,20 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Any, NamedTuple
 
 from svnn.covariance._base import CovarianceEstimator
 from svnn.functional import Moments, sample_moments
-from svnn.functional._array import namespace
+from svnn.functional.moments import check_ddof, check_weight
 
-#: Moments of the rows so far, the sum of their weights, and of the squared weights.
-_Totals = tuple[Moments, float, float]
+
+class _Totals(NamedTuple):
+    """Mean and covariance of the rows so far, the sum of their weights and of the squared weights."""
+
+    location: Any
+    covariance: Any
+    weight: float
+    squares: float
 
 
 class SampleCovariance(CovarianceEstimator):
@@ -30,7 +36,8 @@ class SampleCovariance(CovarianceEstimator):
     covariance_ : ndarray or Tensor of shape (N, N)
     location_ : ndarray or Tensor of shape (N,)
     n_samples_ : float
-        Effective number of samples, :math:`(\sum w)^2/\sum w^2` with weights.
+        Effective number of samples, :math:`(\sum w)^2/\sum w^2` with weights; an (N, N) array of the
+        pairs' numbers where values are missing.
     n_features_in_ : int
     feature_names_in_ : ndarray of shape (N,), where X has named columns
 
@@ -81,16 +88,16 @@ class SampleCovariance(CovarianceEstimator):
         return self._update(self._check(X, reset=not hasattr(self, "_totals"), min_samples=1), sample_weight)
 
     def _update(self, X: Any, sample_weight: Any) -> SampleCovariance:
-        batch = sample_moments(X, 0, sample_weight)
-        total, squares = _weight_totals(X, sample_weight)
+        weight = check_weight(sample_weight, X)
+        location, covariance, _ = sample_moments(X, 0, weight)
+        totals = _Totals(location, covariance, float(weight.sum()), float((weight**2).sum()))
         if hasattr(self, "_totals"):
-            batch, total, squares = _merge(self._totals, (batch, total, squares))
-        self._totals = (batch, total, squares)
-        self.location_ = batch.location
-        self.n_samples_ = total**2 / squares
-        if self.n_samples_ <= self.ddof:
-            raise ValueError(f"ddof={self.ddof} needs more than {self.ddof} samples, got {self.n_samples_:g}.")
-        self.covariance_ = batch.covariance / (1 - self.ddof / self.n_samples_)
+            totals = _merge(self._totals, totals)
+        n_samples = totals.weight**2 / totals.squares
+        check_ddof(n_samples, self.ddof)
+        self._totals = totals
+        self.location_, self.n_samples_ = totals.location, n_samples
+        self.covariance_ = totals.covariance / (1 - self.ddof / n_samples)
         return self
 
     def _estimate(self, X: Any, moments: Moments, sample_weight: Any) -> Any:
@@ -98,20 +105,10 @@ class SampleCovariance(CovarianceEstimator):
         return moments.covariance
 
 
-def _weight_totals(X: Any, sample_weight: Any) -> tuple[float, float]:
-    if sample_weight is None:
-        return float(len(X)), float(len(X))
-    weight = namespace(X).asarray(sample_weight)
-    return float(weight.sum()), float((weight**2).sum())
-
-
 def _merge(a: _Totals, b: _Totals) -> _Totals:
     """Combine two batches (Chan, Golub & LeVeque 1983)."""
-    (first, weight_a, squares_a), (second, weight_b, squares_b) = a, b
-    total = weight_a + weight_b
-    share_a, share_b = weight_a / total, weight_b / total
-    shift = second.location - first.location
-    covariance = share_a * first.covariance + share_b * second.covariance
-    covariance = covariance + share_a * share_b * shift[:, None] * shift
-    location = first.location + share_b * shift
-    return Moments(location, covariance, total), total, squares_a + squares_b
+    weight = a.weight + b.weight
+    share_a, share_b = a.weight / weight, b.weight / weight
+    shift = b.location - a.location
+    covariance = share_a * a.covariance + share_b * b.covariance + share_a * share_b * shift[:, None] * shift
+    return _Totals(a.location + share_b * shift, covariance, weight, a.squares + b.squares)

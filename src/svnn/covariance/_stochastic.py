@@ -5,6 +5,8 @@ from __future__ import annotations
 from abc import abstractmethod
 from typing import Any
 
+from sklearn.utils.validation import check_is_fitted
+
 from svnn.covariance._base import Sparsifier, off_diagonal_density
 from svnn.functional import Moments, acv_probabilities, floor_probabilities, rcv_probabilities, sparsify
 from svnn.functional._array import RandomState, generator
@@ -31,6 +33,7 @@ class StochasticSparsifier(Sparsifier):
         -------
         csr_array (or sparse CSR tensor) of shape (N, N)
         """
+        check_is_fitted(self, "probabilities_")
         return self._sparse(sparsify(self.sample_covariance_, self.probabilities_, random_state, self.unbiased))
 
     def _estimate(self, X: Any, moments: Moments, sample_weight: Any) -> Any:

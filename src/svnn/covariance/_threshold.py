@@ -8,8 +8,6 @@ from abc import abstractmethod
 from numbers import Real
 from typing import Any
 
-import numpy as np
-
 from svnn.covariance._base import Sparsifier, off_diagonal_density
 from svnn.covariance._cv import cross_validated_tau
 from svnn.functional import (
@@ -21,7 +19,7 @@ from svnn.functional import (
     threshold_for_density,
     universal_threshold,
 )
-from svnn.functional._array import RandomState, namespace
+from svnn.functional._array import RandomState, namespace, to_numpy
 from svnn.functional.thresholds import RULES
 
 
@@ -89,6 +87,7 @@ class _GlobalThreshold(_Thresholded):
 
     def _threshold(self, X: Any, moments: Moments, sample_weight: Any) -> Any:
         t = moments.n_samples
+        self.__dict__.pop("tau_", None)  # of an earlier fit
         if isinstance(self.tau, Real):
             self.threshold_ = self.tau / t**0.5
             return self.threshold_
@@ -107,7 +106,7 @@ class _GlobalThreshold(_Thresholded):
         if isinstance(self.tau, Real) and self.density_ == 0 and X.shape[1] > 1:
             warnings.warn(
                 f"tau={self.tau:g} leaves no edge: every covariance is below tau/sqrt(t) = "
-                f"{np.max(self.threshold_):.3g}. The result is diagonal; use a smaller tau.",
+                f"{to_numpy(self.threshold_).max():.3g}. The result is diagonal; use a smaller tau.",
                 stacklevel=3,
             )
         return covariance

@@ -9,7 +9,7 @@ from sklearn.datasets import make_regression
 from sklearn.utils import Bunch
 
 from svnn.functional import pairs_for_density, sample_moments
-from svnn.functional._array import RandomState, generator
+from svnn.functional._array import RandomState, generator, unit_interval
 
 #: Standard deviation of the noise in the targets.
 NOISE = 3.0
@@ -41,6 +41,7 @@ def make_sparse_covariance(
     (58, True)
     """
     rng = generator(random_state)
+    density = unit_interval(density, "density")
     C = np.zeros((n_features, n_features))
     if kind == "random":
         rows, columns = np.triu_indices(n_features, 1)
@@ -85,7 +86,8 @@ def make_sparse_cov(
 def make_large_cov(n_samples: int = 1000, n_features: int = 100, random_state: RandomState = None) -> Bunch:
     """Regression on Gaussian features with a dense covariance of large entries (LargeCov).
 
-    One common factor explains about three quarters of every variance.
+    One common factor explains about three quarters of every variance. (The released draw has the same
+    features, but targets of a smaller spread than these coefficients give.)
 
     Returns
     -------

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import copy
-from abc import abstractmethod
+from abc import ABC, abstractmethod
 from collections.abc import Sequence
 from typing import Any
 
@@ -21,15 +21,15 @@ from svnn.estimators._parameters import check_parameters, pick_device
 from svnn.estimators._progress import progress_callback
 from svnn.estimators._standardize import Standardizer
 from svnn.estimators._training import Batch, Callback, Shifts, train
-from svnn.functional._array import generator, to_numpy
+from svnn.functional._array import generator, is_torch, to_numpy
 from svnn.nn import SVNN
-from svnn.operators import CovarianceOperator, as_operator
+from svnn.operators import CovarianceOperator, as_operator, plain_matrix
 
 #: Hidden values held at once when predicting; bounds memory, not results.
 _PREDICT_VALUES = 2**24
 
 
-class BaseSVNN(BaseEstimator):
+class BaseSVNN(ABC, BaseEstimator):
     """Base of :class:`SVNNRegressor` and :class:`SVNNClassifier`.
 
     A subclass encodes targets, names the loss, and decodes the network's output.
@@ -96,9 +96,12 @@ class BaseSVNN(BaseEstimator):
     def _encode_targets(self, y: Any, reset: bool) -> np.ndarray:
         """Validate ``y`` and return it as numbers; with ``reset`` learn what decoding needs."""
 
-    @abstractmethod
-    def _scale_targets(self, y: np.ndarray, train: Any) -> np.ndarray:
-        """Return ``y`` as the loss takes it, scaled with the statistics of the rows ``train``."""
+    def _learn_target_scale(self, y: np.ndarray, weight: np.ndarray) -> None:
+        """Learn the scale of the training targets, where they have one."""
+
+    def _scale_targets(self, y: np.ndarray) -> np.ndarray:
+        """Return encoded targets as the loss takes them."""
+        return y
 
     @abstractmethod
     def _n_outputs(self, y: np.ndarray) -> int:
@@ -132,7 +135,8 @@ class BaseSVNN(BaseEstimator):
         X : array or data frame of shape (t, N) or (t, N, F)
         y : array of shape (t,), or (t, n_outputs) for regression
         sample_weight : array of shape (t,), optional
-            Weights of the samples in the covariance and in the loss.
+            Weights of the samples in the loss, and in the covariance where that is one of svnn's own
+            estimators (scikit-learn's take no weights).
         validation_data : tuple (X, y), optional
             Data for early stopping. By default ``validation_fraction`` of the rows are held out.
         groups : array of shape (t,), optional
@@ -143,18 +147,25 @@ class BaseSVNN(BaseEstimator):
         self
         """
         check_parameters(self)
-        X = to_numpy(check_data(self, X, min_samples=2))
+        X = self._signals(X, reset=True)
         targets = self._encode_targets(y, reset=True)
         check_consistent_length(X, targets)
-        weight = _check_sample_weight(sample_weight, X, ensure_non_negative=True)
+        weight = _check_sample_weight(
+            to_numpy(sample_weight) if is_torch(sample_weight) else sample_weight, X, ensure_non_negative=True
+        )
         rng = generator(self.random_state)
         seed = int(rng.integers(2**31))
 
         train_rows, held_out = self._split(targets, groups, seed, split=validation_data is None)
         X_train, weight_train = X[train_rows], weight[train_rows]
+        if weight_train.sum() <= 0:
+            raise ValueError("sample_weight is zero for every training row; give some of them weight.")
         self._standardizer = Standardizer.fit(X_train, weight_train, active=self.standardize)
-        scaled = self._scale_targets(targets, train_rows)
-        self._fit_shift(self._standardizer(X_train), weight_train if sample_weight is not None else None, seed)
+        self._learn_target_scale(targets[train_rows], weight_train)
+        scaled = self._scale_targets(targets)
+        estimator = self._fit_shift(
+            self._standardizer(X_train), weight_train if sample_weight is not None else None, seed
+        )
 
         validation = None
         if validation_data is not None:
@@ -174,7 +185,7 @@ class BaseSVNN(BaseEstimator):
                 self._loss,
                 data,
                 validation,
-                self._shifts(rng),
+                self._shifts(estimator, rng),
                 lr=self.lr,
                 weight_decay=self.weight_decay,
                 max_epochs=self.max_epochs,
@@ -201,34 +212,35 @@ class BaseSVNN(BaseEstimator):
         splitter = GroupShuffleSplit(1, test_size=self.validation_fraction, random_state=seed)
         return next(splitter.split(rows, y, groups))
 
-    def _fit_shift(self, Z: np.ndarray, weight: np.ndarray | None, seed: int) -> None:
-        """Set ``covariance_`` and the normalised ``operator_`` from standardised training data."""
+    def _fit_shift(self, Z: np.ndarray, weight: np.ndarray | None, seed: int) -> Any:
+        """Set ``covariance_`` and ``operator_`` from standardised training data; return the estimator."""
         self._device = pick_device(self.device)
-        self._estimator = None
+        estimator = None
         if isinstance(self.covariance, str) and self.covariance == "precomputed":
-            matrix = self.shift
-            self.covariance_ = matrix
+            matrix = self.covariance_ = plain_matrix(self.shift)
         else:
-            self._estimator = resolve(self.covariance)
-            if "random_state" in self._estimator.get_params() and self._estimator.random_state is None:
-                self._estimator.set_params(random_state=seed)
-            fit_covariance(self._estimator, Z, weight)
-            self.covariance_ = self._estimator.covariance_
-            matrix = shift_matrix(self._estimator, self.use)
-        if self.resample != "fixed" and not isinstance(self._estimator, StochasticSparsifier):
+            estimator = resolve(self.covariance)
+            parameters = estimator.get_params() if hasattr(estimator, "get_params") else {}
+            if "random_state" in parameters and parameters["random_state"] is None:
+                estimator.set_params(random_state=seed)
+            fit_covariance(estimator, Z, weight)
+            self.covariance_ = plain_matrix(estimator.covariance_)
+            matrix = shift_matrix(estimator, self.use)
+        if self.resample != "fixed" and not isinstance(estimator, StochasticSparsifier):
             raise ValueError(f'resample="{self.resample}" needs a stochastic covariance such as "acv" or "rcv".')
-        operator = as_operator(matrix, device=self._device, dtype=torch.float32)
-        if operator.shape[0] != Z.shape[1]:
-            raise ValueError(f"shift is {operator.shape[0]}x{operator.shape[0]}, but X has {Z.shape[1]} features.")
-        self.operator_ = operator.normalized()
+        self.operator_ = self._operator(matrix)
+        if self.operator_.shape[0] != Z.shape[1]:
+            n = self.operator_.shape[0]
+            raise ValueError(f"shift is {n}x{n}, but X has {Z.shape[1]} features.")
+        return estimator
 
-    def _shifts(self, rng: np.random.Generator) -> Shifts:
-        estimator, scale = self._estimator, self.operator_.scale
+    def _operator(self, matrix: Any, scale: float | None = None) -> CovarianceOperator:
+        """Return ``matrix`` as a normalised operator: scaled first, so that no unit overflows float32."""
+        return as_operator(matrix).normalized(scale).to(device=self._device, dtype=torch.float32)
 
+    def _shifts(self, estimator: Any, rng: np.random.Generator) -> Shifts:
         def draw() -> CovarianceOperator:
-            assert estimator is not None
-            realisation = as_operator(estimator.sample(rng), device=self._device, dtype=torch.float32)
-            return realisation.normalized(scale)
+            return self._operator(estimator.sample(rng), self.operator_.scale)
 
         return Shifts(self.operator_, self.resample, draw, max(self.order * len(self.hidden), 1))
 
@@ -250,38 +262,43 @@ class BaseSVNN(BaseEstimator):
 
     def _batch(self, X: np.ndarray, y: np.ndarray, weight: np.ndarray) -> Batch:
         return Batch(
-            self._signal(X),
+            self._tensor(X),
             torch.as_tensor(y, device=self._device),
             torch.as_tensor(weight, dtype=torch.float32, device=self._device),
         )
 
-    def _signal(self, X: np.ndarray, dtype: torch.dtype = torch.float32) -> Tensor:
-        """Return standardised data as a (t, N, F) tensor."""
-        Z = torch.as_tensor(self._standardizer(X), dtype=dtype, device=self._device)
-        return Z[..., None] if Z.ndim == 2 else Z
+    def _tensor(self, X: np.ndarray, dtype: torch.dtype = torch.float32) -> Tensor:
+        """Return signals, standardised, on the device."""
+        return torch.as_tensor(self._standardizer(X), dtype=dtype, device=self._device)
+
+    def _signals(self, X: Any, reset: bool = False) -> np.ndarray:
+        """Validate data and return it as signals of shape (t, N, F), F = 1 for a table."""
+        X = to_numpy(check_data(self, X, reset=reset, min_samples=2 if reset else 1))
+        signals = X[..., None] if X.ndim == 2 else X
+        if reset:
+            self._n_values = signals.shape[2]
+        elif signals.shape[2] != self._n_values:
+            raise ValueError(
+                f"X has shape {X.shape}, but {type(self).__name__} was fitted with {self._n_values} values per node."
+            )
+        return signals
 
     def _check_validation(self, validation_data: Any) -> tuple[np.ndarray, np.ndarray]:
         try:
             X, y = validation_data
         except (TypeError, ValueError):
             raise ValueError("validation_data must be a pair (X, y).") from None
-        X = to_numpy(check_data(self, X, reset=False))
+        X = self._signals(X)
         y = self._encode_targets(y, reset=False)
         check_consistent_length(X, y)
-        return X, self._scale_targets(y, None)
+        return X, self._scale_targets(y)
 
     # -- using the trained network ----------------------------------------------------------------
 
     def _output(self, X: Any, embed: bool = False) -> np.ndarray:
         """Return the network's output, or its node embeddings, for every row of ``X``."""
         check_is_fitted(self)
-        X = to_numpy(check_data(self, X, reset=False))
-        values = self.module_.filters[0].in_features
-        if values != (X.shape[2] if X.ndim == 3 else 1):
-            raise ValueError(
-                f"X has shape {X.shape}, but {type(self).__name__} was fitted with {values} values per node."
-            )
-        x = self._signal(X, torch.float64)
+        x = self._tensor(self._signals(X), torch.float64)
         # In double precision a row's result does not depend on the rows it is batched with.
         module = copy.deepcopy(self.module_).double().eval()
         run = module.embed if embed else module
@@ -316,17 +333,17 @@ class BaseSVNN(BaseEstimator):
         check_is_fitted(self)
         other = copy.copy(self)
         if X is not None:
-            X = to_numpy(check_data(copy.copy(self), X))
+            X = copy.copy(self)._signals(X, reset=True)
+            if X.shape[2] != self._n_values:
+                raise ValueError(f"X has {X.shape[2]} values per node, the network was trained with {self._n_values}.")
             if X.shape[1] != self.n_features_in_:
                 other._standardizer = Standardizer.fit(X, np.ones(len(X)), active=self.standardize)
         if isinstance(covariance, str) or (hasattr(covariance, "fit") and not hasattr(covariance, "covariance_")):
             if X is None:
                 raise ValueError("a covariance that is not fitted yet needs data to fit it on: pass X=.")
             covariance = fit_covariance(resolve(covariance), other._standardizer(X))
-        other._estimator = covariance if isinstance(covariance, StochasticSparsifier) else None
         matrix = shift_matrix(covariance, self.use) if hasattr(covariance, "covariance_") else covariance
-        operator = as_operator(matrix, device=self._device, dtype=torch.float32)
-        n = operator.shape[0]
+        n = as_operator(matrix).shape[0]
         if X is not None and X.shape[1] != n:
             raise ValueError(f"the covariance has {n} features, X has {X.shape[1]}.")
         if n != self.n_features_in_:
@@ -339,8 +356,8 @@ class BaseSVNN(BaseEstimator):
                 other._standardizer = Standardizer.identity()
             other.n_features_in_ = n
             other.__dict__.pop("feature_names_in_", None)
-        other.operator_ = operator.normalized(self.operator_.scale if n == self.n_features_in_ else None)
-        other.covariance_ = getattr(covariance, "covariance_", covariance)
+        other.operator_ = self._operator(matrix, self.operator_.scale if n == self.n_features_in_ else None)
+        other.covariance_ = plain_matrix(getattr(covariance, "covariance_", covariance))
         return other
 
     def save(self, path: Any) -> None:

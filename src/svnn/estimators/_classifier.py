@@ -15,6 +15,7 @@ from torch import Tensor
 
 from svnn.estimators._base import BaseSVNN
 from svnn.estimators._docs import document
+from svnn.functional._array import is_torch, to_numpy
 
 
 class SVNNClassifier(ClassifierMixin, BaseSVNN):
@@ -113,7 +114,7 @@ class SVNNClassifier(ClassifierMixin, BaseSVNN):
     def _encode_targets(self, y: Any, reset: bool) -> np.ndarray:
         if y is None:
             raise ValueError(f"This {type(self).__name__} estimator requires y to be passed, but the target y is None.")
-        y = column_or_1d(y, warn=True)
+        y = column_or_1d(to_numpy(y) if is_torch(y) else y, warn=True)
         check_classification_targets(y)
         if reset:
             self.classes_, encoded = np.unique(y, return_inverse=True)
@@ -124,9 +125,6 @@ class SVNNClassifier(ClassifierMixin, BaseSVNN):
         if len(unknown):
             raise ValueError(f"the validation labels {unknown.tolist()} do not occur in training.")
         return np.searchsorted(self.classes_, y)
-
-    def _scale_targets(self, y: np.ndarray, train: Any) -> np.ndarray:
-        return y
 
     def _n_outputs(self, y: np.ndarray) -> int:
         return len(self.classes_)

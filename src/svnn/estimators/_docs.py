@@ -9,8 +9,8 @@ PARAMETERS = """
         ``covariance_`` from svnn or elsewhere, or "precomputed" with ``shift=``. It is fitted on the
         training rows only, after standardisation.
     shift : matrix of shape (N, N), optional
-        The symmetric matrix for ``covariance="precomputed"``. It need not be positive semidefinite:
-        sparsified covariances often are not.
+        The symmetric matrix for ``covariance="precomputed"``, on the scale of the standardised features.
+        It need not be positive semidefinite: sparsified covariances often are not.
     use : {"covariance", "precision"}, default="covariance"
         Shift by the estimator's ``precision_`` instead, which is what graphical lasso makes sparse.
     hidden : sequence of int, default=(32,)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from numbers import Integral, Real
 from typing import Any
 
@@ -12,20 +13,25 @@ RESAMPLE = ("fixed", "epoch", "forward", "shift")
 
 def check_parameters(estimator: Any) -> None:
     """Raise a ``ValueError`` that names the first parameter that cannot be."""
-    positive: dict[str, Any] = {"lr": estimator.lr, "max_epochs": estimator.max_epochs, "patience": estimator.patience}
-    for name, value in positive.items():
-        if not isinstance(value, Real) or not float(value) > 0:
-            raise ValueError(f"{name} must be a positive number, got {value!r}.")
-    if estimator.batch_size is not None and (
-        not isinstance(estimator.batch_size, Integral) or estimator.batch_size < 1
-    ):
+    if not isinstance(estimator.lr, Real) or not float(estimator.lr) > 0:
+        raise ValueError(f"lr must be a positive number, got {estimator.lr!r}.")
+    for name in ("max_epochs", "patience"):
+        if not _whole(getattr(estimator, name), 1):
+            raise ValueError(f"{name} must be a positive integer, got {getattr(estimator, name)!r}.")
+    if estimator.batch_size is not None and not _whole(estimator.batch_size, 1):
         raise ValueError(f"batch_size must be None or a positive integer, got {estimator.batch_size!r}.")
-    if not 0 <= estimator.validation_fraction < 1:
-        raise ValueError(f"validation_fraction must be in [0, 1), got {estimator.validation_fraction!r}.")
-    if not 0 <= estimator.averaging < 1:
-        raise ValueError(f"averaging must be in [0, 1), got {estimator.averaging!r}.")
-    if estimator.weight_decay < 0:
+    for name in ("hidden", "mlp"):
+        sizes = getattr(estimator, name)
+        if isinstance(sizes, str) or not isinstance(sizes, Iterable) or not all(_whole(s, 1) for s in sizes):
+            raise ValueError(f"{name} must be a sequence of positive integers such as (32,), got {sizes!r}.")
+    for name in ("validation_fraction", "averaging", "dropout", "node_dropout"):
+        value: Any = getattr(estimator, name)
+        if not isinstance(value, Real) or not 0 <= float(value) < 1:
+            raise ValueError(f"{name} must be in [0, 1), got {value!r}.")
+    if not isinstance(estimator.weight_decay, Real) or float(estimator.weight_decay) < 0:
         raise ValueError(f"weight_decay must not be negative, got {estimator.weight_decay!r}.")
+    if not isinstance(estimator.callbacks, Iterable):
+        raise ValueError(f"callbacks must be a sequence of callables, got {estimator.callbacks!r}.")
     if estimator.use not in ("covariance", "precision"):
         raise ValueError(f'use must be "covariance" or "precision", got {estimator.use!r}.')
     if estimator.resample not in RESAMPLE:
@@ -35,6 +41,10 @@ def check_parameters(estimator: Any) -> None:
         raise ValueError('covariance="precomputed" needs the matrix as shift=.')
     if not precomputed and estimator.shift is not None:
         raise ValueError('shift= is used with covariance="precomputed" only; drop it or set covariance.')
+
+
+def _whole(value: Any, least: int) -> bool:
+    return isinstance(value, Integral) and not isinstance(value, bool) and int(value) >= least
 
 
 def pick_device(device: Any) -> torch.device:

@@ -13,6 +13,7 @@ from torch import Tensor
 from svnn.estimators._base import BaseSVNN
 from svnn.estimators._docs import document
 from svnn.estimators._standardize import Standardizer
+from svnn.functional._array import is_torch, to_numpy
 
 
 class SVNNRegressor(RegressorMixin, BaseSVNN):
@@ -50,6 +51,7 @@ class SVNNRegressor(RegressorMixin, BaseSVNN):
     def _encode_targets(self, y: Any, reset: bool) -> np.ndarray:
         if y is None:
             raise ValueError(f"This {type(self).__name__} estimator requires y to be passed, but the target y is None.")
+        y = to_numpy(y) if is_torch(y) else y
         y = _check_y(y, multi_output=True, y_numeric=True).astype(np.float64)
         columns = y.shape[1:]
         if reset:
@@ -58,10 +60,10 @@ class SVNNRegressor(RegressorMixin, BaseSVNN):
             raise ValueError(f"validation targets have shape {y.shape}, training targets (t, {self._target_shape}).")
         return y.reshape(len(y), -1)
 
-    def _scale_targets(self, y: np.ndarray, train: Any) -> np.ndarray:
-        if train is not None:
-            active = self.standardize
-            self._target_standardizer = Standardizer.fit(y[train], np.ones(len(y[train])), active=active)
+    def _learn_target_scale(self, y: np.ndarray, weight: np.ndarray) -> None:
+        self._target_standardizer = Standardizer.fit(y, weight, active=self.standardize)
+
+    def _scale_targets(self, y: np.ndarray) -> np.ndarray:
         return self._target_standardizer(y).astype(np.float32)
 
     def _n_outputs(self, y: np.ndarray) -> int:

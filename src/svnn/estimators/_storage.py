@@ -28,7 +28,7 @@ from svnn.estimators._parameters import pick_device
 from svnn.estimators._regressor import SVNNRegressor
 from svnn.estimators._standardize import Standardizer
 from svnn.functional._array import is_torch
-from svnn.operators import CSROperator, DenseOperator, LowRankOperator
+from svnn.operators import CovarianceOperator, CSROperator, DenseOperator, LowRankOperator, plain_matrix
 
 FORMAT_VERSION = 1
 _CLASSES: dict[str, type[BaseSVNN]] = {c.__name__: c for c in (SVNNRegressor, SVNNClassifier)}
@@ -62,12 +62,16 @@ def save(estimator: BaseSVNN, path: Any) -> None:
         "history": estimator.history_,
     }
     if isinstance(estimator, SVNNClassifier):
-        header["classes"] = {"dtype": estimator.classes_.dtype.str, "values": estimator.classes_.tolist()}
+        labels = estimator.classes_
+        dates = labels.dtype.kind in "mM"  # JSON has no dates; their integers are exact
+        header["classes"] = {"dtype": labels.dtype.str, "values": (labels.astype("i8") if dates else labels).tolist()}
     elif isinstance(estimator, SVNNRegressor):
         header["target_shape"] = list(estimator._target_shape)
     tensors = {k: v.detach().cpu().contiguous().clone() for k, v in tensors.items()}  # none may share memory
-    header["checksum"] = _checksum(tensors)
+    header["checksum"] = _checksum(tensors, header)
     path = Path(path)
+    if not path.parent.is_dir():
+        raise FileNotFoundError(f"there is no folder {path.parent} to write {path.name} to.")
     # Written beside and renamed: a crash leaves the old file or the new one, never half of one.
     part = path.with_name(path.name + ".part")
     save_file(tensors, part, metadata={"svnn": json.dumps(header)})
@@ -111,7 +115,7 @@ def load(path: Any, device: str = "auto") -> Any:
     tensors, header = _read(path)
     try:
         return _restore(tensors, header, pick_device(device))
-    except (KeyError, TypeError, AttributeError, RuntimeError) as error:
+    except (KeyError, TypeError, ValueError, AttributeError, RuntimeError) as error:
         raise ModelFileError(f"{path} is damaged: {type(error).__name__}: {error}") from error
 
 
@@ -129,9 +133,11 @@ def _read(path: Path) -> tuple[dict[str, Tensor], dict[str, Any]]:
         version, checksum = header["format"], header["checksum"]
     except (ValueError, KeyError, TypeError) as error:
         raise ModelFileError(f"{path} is damaged: its header cannot be read ({error}).") from error
+    if not isinstance(version, int):
+        raise ModelFileError(f"{path} is damaged: its header cannot be read (format {version!r}).")
     if version > FORMAT_VERSION:
         raise ModelFileError(f"{path} has format {version}; this svnn reads up to {FORMAT_VERSION}. Upgrade svnn.")
-    if checksum != _checksum(tensors):
+    if checksum != _checksum(tensors, header):
         raise ModelFileError(f"{path} is damaged: its contents do not match their checksum.")
     return tensors, header
 
@@ -140,13 +146,14 @@ def _restore(tensors: dict[str, Tensor], header: dict[str, Any], device: torch.d
     params = {k: _decode(v, tensors) for k, v in header["params"].items()}
     estimator = _CLASSES[header["class"]](**params)
     estimator._device = device
-    estimator._estimator = None
+    estimator._n_values = header["module"]["in_features"]
     estimator.n_features_in_ = header["n_features_in"]
     if header["feature_names_in"]:
         estimator.feature_names_in_ = np.array(header["feature_names_in"], dtype=object)
     estimator._standardizer = _get_standardizer(tensors, "standardizer")
     if isinstance(estimator, SVNNClassifier):
-        estimator.classes_ = np.array(header["classes"]["values"], dtype=header["classes"]["dtype"])
+        values, dtype = header["classes"]["values"], np.dtype(header["classes"]["dtype"])
+        estimator.classes_ = np.array(values, "i8").astype(dtype) if dtype.kind in "mM" else np.array(values, dtype)
         n_outputs = len(estimator.classes_)
     else:
         assert isinstance(estimator, SVNNRegressor)
@@ -157,7 +164,7 @@ def _restore(tensors: dict[str, Tensor], header: dict[str, Any], device: torch.d
     parts = [tensors[k].to(device) for k in sorted(tensors) if k.startswith("operator.")]
     estimator.operator_ = _OPERATORS[header["operator"]["backend"]](*parts)
     estimator.operator_.scale = header["operator"]["scale"]
-    estimator.module_ = estimator._build(header["module"]["in_features"], n_outputs)
+    estimator.module_ = estimator._build(estimator._n_values, n_outputs)
     weights = {k.removeprefix("module."): v for k, v in tensors.items() if k.startswith("module.")}
     estimator.module_.load_state_dict(weights)
     estimator.module_.to(device).eval()
@@ -185,17 +192,20 @@ def _encode(value: Any, key: str, tensors: dict[str, Tensor]) -> Any:
         return {type(value).__name__: [_encode(v, f"{key}.{i}", tensors) for i, v in enumerate(value)]}
     if isinstance(value, dict):
         return {"dict": [[_encode(k, key, tensors), _encode(v, f"{key}.{k}", tensors)] for k, v in value.items()]}
-    if sp.issparse(value):
-        csr = sp.csr_array(value)
+    if sp.issparse(value) or (is_torch(value) and value.layout != torch.strided):
+        csr = plain_matrix(value)
         for name in ("data", "indices", "indptr"):
             tensors[f"{key}.{name}"] = torch.as_tensor(getattr(csr, name))
         return {"csr": key, "shape": list(csr.shape)}
     if isinstance(value, np.ndarray) or is_torch(value):
-        dense = value.to_dense() if is_torch(value) else value
-        tensors[key] = torch.as_tensor(dense).clone()
+        tensors[key] = torch.as_tensor(value).clone()
         return {"array": key}
-    if isinstance(value, (np.random.Generator, np.random.RandomState)):
+    if isinstance(value, torch.device):
+        return str(value)
+    if isinstance(value, (np.random.Generator, np.random.RandomState, torch.Generator)):
         return None
+    if isinstance(value, CovarianceOperator) or hasattr(value, "columns"):
+        return _encode(plain_matrix(value), key, tensors)
     known = _estimator_name(value)
     if known is not None:
         params = value.get_params(deep=False)
@@ -236,8 +246,10 @@ def _estimator_name(value: Any) -> str | None:
     return None
 
 
-def _checksum(tensors: dict[str, Tensor]) -> str:
-    digest = hashlib.sha256()
+def _checksum(tensors: dict[str, Tensor], header: dict[str, Any]) -> str:
+    """Return a digest of the tensors and of the header without its checksum."""
+    rest = {k: v for k, v in header.items() if k != "checksum"}
+    digest = hashlib.sha256(json.dumps(rest, sort_keys=True).encode())
     for key in sorted(tensors):
         digest.update(key.encode())
         digest.update(tensors[key].detach().contiguous().reshape(-1).view(torch.uint8).numpy().tobytes())

@@ -75,22 +75,24 @@ def train(
         total = 0.0
         for rows in batches(len(data.x), batch_size, data.x.device):
             part = data if rows is None else Batch(data.x[rows], data.y[rows], data.weight[rows])
-            value = _weighted(loss(module(part.x, shifts.for_forward()), part.y), part.weight)
+            objective = _weighted(loss(module(part.x, shifts.for_forward()), part.y), part.weight)
             optimizer.zero_grad(set_to_none=True)
-            value.backward()
+            objective.backward()
             optimizer.step()
             average.update()
-            total += float(value.detach()) * len(part.x) / len(data.x)
+            total += float(objective.detach()) * len(part.x) / len(data.x)
         monitored = (
             total if validation is None else evaluate(average.module, loss, validation, shifts.fixed, batch_size)
         )
         history["train_loss"].append(total)
         if validation is not None:
             history["valid_loss"].append(monitored)
-        if not math.isfinite(total):
-            raise FloatingPointError(
-                f"the training loss became {total} in epoch {epoch + 1}; use a smaller lr or standardize=True."
-            )
+        for name, value in (("training", total), ("validation", monitored)):
+            if not math.isfinite(value):
+                raise FloatingPointError(
+                    f"the {name} loss became {value} in epoch {epoch + 1}; use a smaller lr, standardize=True, "
+                    "or data of a common scale."
+                )
         if monitored < best_loss:
             best_loss, best_epoch = monitored, epoch
             best_weights = copy.deepcopy(average.module.state_dict())
@@ -152,4 +154,5 @@ def batches(n: int, batch_size: int, device: torch.device) -> Iterator[Tensor | 
 
 
 def _weighted(values: Tensor, weight: Tensor) -> Tensor:
-    return (values * weight).sum() / weight.sum()
+    # A batch may hold only rows of zero weight; its loss is zero then.
+    return (values * weight).sum() / weight.sum().clamp_min(1e-12)

@@ -41,7 +41,7 @@ class Row:
 
 @dataclass
 class Task:
-    """A data set, how to score predictions on it, and the linear baseline that fits it."""
+    """A data set and how to score predictions on it."""
 
     name: str
     metric: str
@@ -133,7 +133,8 @@ def run_demo(out: Path, quick: bool = False, seed: int = 0) -> list[Row]:
     todo = [(task, name, model) for task in tasks(seed) for name, model in models(task, quick, seed).items()]
     rows = []
     columns = (TextColumn("{task.description:32}"), BarColumn(), MofNCompleteColumn(), TimeElapsedColumn())
-    with Progress(*columns, console=Console(stderr=True), transient=True) as bar:
+    screen = Console(stderr=True)
+    with Progress(*columns, console=screen, transient=True, disable=not screen.is_terminal) as bar:
         progress = bar.add_task("", total=len(todo))
         for task, name, model in todo:
             bar.update(progress, description=f"{task.name}: {name}")

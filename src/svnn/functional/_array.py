@@ -47,16 +47,21 @@ def as_matrix(C: Any, name: str = "C") -> Any:
     if not is_torch(C):
         C = np.asarray(C)
         if C.dtype.kind not in "fiub":
-            raise ValueError(f"{name} must hold real numbers, got dtype {C.dtype}.")
-        if C.dtype.kind != "f":
-            C = C.astype(np.float64)
-    elif not C.is_floating_point():
-        C = C.double()
+            raise ValueError(f"{name} must be a dense matrix of real numbers, got dtype {C.dtype}.")
+    C = as_floating(C)
     if C.ndim != 2 or C.shape[0] != C.shape[1]:
         raise ValueError(f"{name} must be a square matrix, got shape {tuple(C.shape)}.")
     if not bool(namespace(C).isfinite(C).all()):
         raise ValueError(f"{name} holds NaN or infinite values; remove or impute them first.")
     return C
+
+
+def as_floating(array: Any) -> Any:
+    """Return an array or tensor in a floating dtype; integers become float64."""
+    if is_torch(array):
+        return array if array.is_floating_point() else array.double()
+    array = np.asarray(array)
+    return array if array.dtype.kind == "f" else array.astype(np.float64)
 
 
 def off_diagonal(C: Array) -> Array:

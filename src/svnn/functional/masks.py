@@ -66,9 +66,11 @@ def sparsify(C: Array, probabilities: Array, random_state: RandomState = None, u
         )
     if not bool(((probabilities >= 0) & (probabilities <= 1)).all()):
         raise ValueError("probabilities must lie between 0 and 1.")
+    xp = namespace(C)
     keep = upper_values(probabilities)
     if unbiased:
         keep = floor_probabilities(keep)
-    kept = like(generator(random_state).random(len(keep)), keep) < keep
+    # Drawn and compared in double precision: rounded to C's own, a draw could reach a probability of 1.
+    kept = like(generator(random_state).random(len(keep)), xp.asarray(keep, dtype=xp.float64)) < keep
     weights = kept / keep if unbiased else kept
-    return from_upper(namespace(C).asarray(weights, dtype=C.dtype), C, 1) * C
+    return from_upper(xp.asarray(weights, dtype=C.dtype), C, 1) * C

@@ -9,7 +9,7 @@ from __future__ import annotations
 import warnings
 from typing import Any, NamedTuple
 
-from svnn.functional._array import is_torch, like, namespace
+from svnn.functional._array import as_floating, is_torch, like, namespace, upper_values
 
 
 class Moments(NamedTuple):
@@ -44,15 +44,20 @@ def sample_moments(X: Any, ddof: float = 0, sample_weight: Any = None, missing: 
     array([[1., 2.],
            [2., 4.]])
     """
-    weight = _check_weight(sample_weight, X)
-    n_samples = float(weight.sum()) ** 2 / float((weight**2).sum())
+    if missing not in ("raise", "pairwise"):
+        raise ValueError(f'missing must be "raise" or "pairwise", got {missing!r}.')
+    X = as_floating(X)
+    weight = check_weight(sample_weight, X)
+    n_samples = effective_samples(weight)
     rows, row_weight = _observations(X), _repeat(weight, X)
-    if missing == "pairwise" and bool(namespace(X).isnan(X).any()):
+    if bool(namespace(X).isnan(X).any()):
+        if missing == "raise":
+            raise ValueError('X contains NaN; pass missing="pairwise" to use the observed pairs, or impute first.')
         return _pairwise(X, rows, row_weight, ddof)
     share = row_weight / row_weight.sum()
     location = share @ rows
     centred = rows - location
-    _check_ddof(n_samples, ddof)
+    check_ddof(n_samples, ddof)
     # A product of two different arrays: OpenBLAS's symmetric product of one array with itself
     # crashes on large float64 inputs.
     covariance = (centred * share[:, None]).T @ centred
@@ -74,7 +79,8 @@ def product_variances(X: Any, moments: Moments, sample_weight: Any = None) -> An
     array([[2.25]])
     """
     xp = namespace(X)
-    weight = _check_weight(sample_weight, X)
+    X = as_floating(X)
+    weight = check_weight(sample_weight, X)
     share = weight / weight.sum()
     if X.ndim == 2:
         known = ~xp.isnan(X)
@@ -96,9 +102,10 @@ def product_variances(X: Any, moments: Moments, sample_weight: Any = None) -> An
 def _pairwise(X: Any, rows: Any, weight: Any, ddof: float) -> Moments:
     xp = namespace(X)
     known = ~xp.isnan(rows)
-    if not bool(known.any(0).all()):
-        column = int(xp.nonzero(~known.any(0))[0][0])
-        raise ValueError(f"feature {column} has no observed value; drop it.")
+    observed = (known & (weight > 0)[:, None]).any(0)
+    if not bool(observed.all()):
+        column = int(xp.nonzero(~observed)[0][0])
+        raise ValueError(f"feature {column} has no observed value (of positive weight); drop it.")
     known = xp.where(known, xp.ones_like(rows), xp.zeros_like(rows))
     weight = weight[:, None]
     location = (xp.nan_to_num(rows) * weight * known).sum(0) / (weight * known).sum(0)
@@ -109,17 +116,18 @@ def _pairwise(X: Any, rows: Any, weight: Any, ddof: float) -> Moments:
     mean = (centred * weight).T @ known / safe  # mean of i over the rows where j is known
     covariance = (centred * weight).T @ centred / safe - mean * mean.T
     squares = (known * weight**2).T @ known
-    effective = total**2 / xp.where(squares > 0, squares, xp.ones_like(squares))
-    per_sample = rows.shape[0] // X.shape[0]
+    values = rows.shape[0] // X.shape[0]  # of a sample: not independent, so they count as one
+    effective = total**2 / xp.where(squares > 0, squares, xp.ones_like(squares)) / values
     unknown = effective <= ddof  # in particular the pairs never seen together
     if bool(unknown.any()):
         warnings.warn(
-            f"{int(unknown.sum()) // 2} pairs of features are never observed together; their covariance is set to 0.",
+            f"{int(upper_values(unknown).sum())} pairs of features are observed together in too few samples; "
+            "their covariance is set to 0.",
             stacklevel=4,
         )
     effective = xp.where(unknown, ddof + xp.ones_like(effective), effective)
     covariance = xp.where(unknown, xp.zeros_like(covariance), covariance / (1 - ddof / effective))
-    return Moments(location, _symmetric(covariance), effective / per_sample)
+    return Moments(location, _symmetric(covariance), effective)
 
 
 def _observations(X: Any) -> Any:
@@ -133,13 +141,19 @@ def _repeat(weight: Any, X: Any) -> Any:
     return weight.repeat_interleave(X.shape[2]) if is_torch(weight) else weight.repeat(X.shape[2])
 
 
-def _check_weight(sample_weight: Any, X: Any) -> Any:
+def effective_samples(weight: Any) -> float:
+    r"""Return the effective number of samples, :math:`(\sum w)^2 / \sum w^2`."""
+    return float(weight.sum()) ** 2 / float((weight**2).sum())
+
+
+def check_weight(sample_weight: Any, X: Any) -> Any:
+    """Return one weight per row of ``X``, of its kind and dtype, or say what is wrong."""
     xp = namespace(X)
     if sample_weight is None:
         return xp.ones_like(X[(slice(None),) + (0,) * (X.ndim - 1)])
     weight = like(sample_weight, X)
     if weight.ndim == 0:
-        weight = weight * _check_weight(None, X)
+        weight = weight * check_weight(None, X)
     if weight.shape != (X.shape[0],):
         raise ValueError(f"sample_weight has shape {tuple(weight.shape)}, expected ({X.shape[0]},): one per row.")
     if not bool(xp.isfinite(weight).all()) or bool((weight < 0).any()) or float(weight.sum()) <= 0:
@@ -147,7 +161,8 @@ def _check_weight(sample_weight: Any, X: Any) -> Any:
     return weight
 
 
-def _check_ddof(n_samples: float, ddof: float) -> None:
+def check_ddof(n_samples: float, ddof: float) -> None:
+    """Raise where ``ddof`` leaves no degree of freedom."""
     if n_samples <= ddof:
         raise ValueError(f"ddof={ddof} needs more than {ddof} samples, got {n_samples:g}.")
 

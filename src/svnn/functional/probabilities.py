@@ -71,9 +71,7 @@ def _slope_for_density(moduli: Array, density: float) -> float:
     """
     xp = namespace(moduli)
     target = density * len(moduli)
-    ascending = xp.sort(moduli)
-    if not isinstance(ascending, np.ndarray):
-        ascending = ascending.values.double()
+    ascending = np.sort(moduli).astype(np.float64) if xp is np else xp.sort(moduli).values.double()
     descending = xp.flip(ascending, (0,))
     n_positive = int((descending > 0).sum())
     if target >= n_positive:

@@ -63,6 +63,8 @@ def smallest_eigenvalue(C: Any) -> float:
         return float(namespace(C).linalg.eigvalsh(C)[0])
     if not sp.issparse(C):
         return float(scipy.linalg.eigh(C, eigvals_only=True, subset_by_index=[0, 0])[0])
+    if C.count_nonzero() == 0:
+        return 0.0
     if C.shape[0] <= _DENSE_EIGEN_LIMIT:
         return smallest_eigenvalue(C.toarray())
     C = C.astype(np.float64)
@@ -106,9 +108,10 @@ def _clip(C: Any) -> Any:
 def _as_sparse(C: Any) -> Any:
     if C.shape[0] != C.shape[1]:
         raise ValueError(f"C must be a square matrix, got shape {C.shape}.")
+    C = sp.csr_array(C)
     if not np.isfinite(C.data).all():
         raise ValueError("C holds NaN or infinite values; remove or impute them first.")
-    return sp.csr_array(C)
+    return C
 
 
 def _diag(values: Any, C: Any) -> Any:

@@ -27,7 +27,7 @@ class CovarianceOperator(ABC):
     nnz : int
         Stored values that are not zero; for ``lowrank`` those of its factors.
     density : float
-        ``nnz / N**2``: the cost of a shift as a share of the dense one.
+        ``nnz / N**2``.
     backend : str
     dtype, device : of the stored values
     scale : float or None
@@ -143,6 +143,8 @@ class CovarianceOperator(ABC):
         return operator
 
     def _cached(self, key: object, make: Any) -> Any:
+        if self._tensors()[0].requires_grad:
+            return make()  # a matrix that is being learned changes under the operator
         memo = self.__dict__.setdefault("_memo", {})
         if key not in memo:
             memo[key] = make()

@@ -59,14 +59,32 @@ def as_operator(
     if isinstance(C, CovarianceOperator):
         operator = C
         if backend not in ("auto", C.backend):
-            source = C.to_scipy() if backend == "csr" else C.to_dense()
-            operator = _store(source, backend)
+            operator = _store(C.to_scipy() if backend == "csr" else C.to_dense(), backend)
             operator.scale = C.scale
     else:
         operator = _store(_checked(C), backend)
-    if device is None and dtype is None:
+    # Sparse matrices pass through the CPU; they go back to where they came from.
+    device = getattr(C, "device", operator.device) if device is None and not isinstance(C, np.ndarray) else device
+    target, dtype = torch.device(device or "cpu"), dtype or operator.dtype
+    if operator.device == target and operator.dtype == dtype:
         return operator
-    return operator.to(device=device or operator.device, dtype=dtype or operator.dtype)
+    return operator.to(device=target, dtype=dtype)
+
+
+def plain_matrix(C: Any) -> Any:
+    """Return a matrix of any kind that ``as_operator`` takes as an ndarray or ``csr_array``.
+
+    Examples
+    --------
+    >>> plain_matrix([[1.0, 0.5], [0.5, 1.0]])
+    array([[1. , 0.5],
+           [0.5, 1. ]])
+    """
+    if isinstance(C, CovarianceOperator):
+        return C.to_scipy() if C.backend == "csr" else C.to_dense().detach().cpu().numpy()
+    if isinstance(C, Tensor):
+        return _scipy_from_torch(C) if C.layout != torch.strided else C.detach().cpu().numpy()
+    return sp.csr_array(C) if sp.issparse(C) else np.asarray(C)
 
 
 def _checked(C: Any) -> Any:
@@ -82,6 +100,8 @@ def _checked(C: Any) -> Any:
         _check_symmetric(difference.max() if C.nnz else 0.0, abs(C).max() if C.nnz else 0.0, C.dtype.itemsize)
         return C
     if not isinstance(C, Tensor):
+        if np.iscomplexobj(C):
+            raise ValueError("C must be real, got complex numbers.")
         try:
             C = torch.from_numpy(np.array(C, dtype=None if np.asarray(C).dtype.kind == "f" else np.float64))
         except (TypeError, ValueError) as error:

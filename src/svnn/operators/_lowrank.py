@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
+import numpy as np
 import torch
 from torch import Tensor
 
@@ -65,7 +66,7 @@ def from_data(X: Any, ddof: float = 0, dtype: torch.dtype | None = None) -> LowR
     >>> op.backend, tuple((op @ torch.ones(1000, 1)).shape)
     ('lowrank', (1000, 1))
     """
-    Z = torch.as_tensor(X)
+    Z = X if isinstance(X, Tensor) else torch.as_tensor(np.asarray(X))
     Z = Z if Z.is_floating_point() else Z.double()
     if Z.ndim not in (2, 3):
         raise ValueError(f"X must have shape (t, N) or (t, N, F), got {tuple(Z.shape)}.")
