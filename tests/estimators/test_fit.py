@@ -216,7 +216,7 @@ def test_zero_weights_are_left_out(data):
 def test_early_stopping_restores_the_best_weights(data, averaging):
     X, y = data
     Xv, yv = X[90:], y[90:]
-    model = SVNNRegressor(random_state=0, patience=5, averaging=averaging)
+    model = SVNNRegressor(random_state=0, patience=5, tol=0.0, averaging=averaging)
     model.fit(X[:90], y[:90], validation_data=(Xv, yv))
     best = min(model.history_["valid_loss"])
     sd = model._target_standardizer.scale
@@ -348,6 +348,7 @@ def test_a_wrong_number_of_values_per_node_is_an_error(rng):
         ({"batch_size": 0}, "batch_size must be"),
         ({"validation_fraction": 1.0}, "validation_fraction must be"),
         ({"weight_decay": -1}, "weight_decay must not be negative"),
+        ({"tol": -1}, "tol must not be negative"),
         ({"device": "tpu9"}, "device must be"),
         ({"random_state": "seed"}, "random_state must be"),
         ({"heads": 0}, "heads must be"),
@@ -402,3 +403,8 @@ def test_divergence_is_named(data):
     X, y = data
     with pytest.raises(FloatingPointError, match="smaller lr"):
         SVNNRegressor(lr=1e30, batch_norm=False, random_state=0).fit(X, y)
+
+
+def test_patience_does_not_wait_for_improvements_below_tol(data):
+    eager = SVNNRegressor(tol=10.0, patience=5, random_state=0).fit(*data)
+    assert eager.n_iter_ == 6

@@ -3,6 +3,7 @@ from __future__ import annotations
 import torch
 from torch import nn
 
+from svnn.estimators._parameters import batch_rows
 from svnn.estimators._training import Batch, Shifts, WeightAverage, batches, train
 
 
@@ -59,3 +60,8 @@ def test_the_average_follows_the_weights_and_forgets_the_start():
         average.update()
     torch.testing.assert_close(average.module.weight, start + 1)
     assert WeightAverage(module, 0.0).module is module
+
+
+def test_tiny_data_sets_get_small_batches():
+    assert [batch_rows("auto", n) for n in (2, 8, 57, 100, 128, 10_000)] == [2, 2, 16, 32, 32, 32]
+    assert batch_rows(None, 57) == 57 and batch_rows(5, 57) == 5

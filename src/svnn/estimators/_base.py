@@ -17,7 +17,7 @@ from torch import Tensor
 from svnn._validation import check_data
 from svnn.covariance._resolve import fit_covariance, resolve, shift_matrix
 from svnn.covariance._stochastic import StochasticSparsifier
-from svnn.estimators._parameters import check_parameters, pick_device
+from svnn.estimators._parameters import batch_rows, check_parameters, pick_device
 from svnn.estimators._progress import progress_callback
 from svnn.estimators._standardize import Standardizer
 from svnn.estimators._training import Batch, Callback, Shifts, train
@@ -55,7 +55,8 @@ class BaseSVNN(ABC, BaseEstimator):
         weight_decay: float = 1e-5,
         max_epochs: int = 1000,
         patience: int = 100,
-        batch_size: int | None = 32,
+        tol: float = 0.0,
+        batch_size: int | str | None = "auto",
         averaging: float = 0.99,
         validation_fraction: float = 0.1,
         resample: str = "fixed",
@@ -81,6 +82,7 @@ class BaseSVNN(ABC, BaseEstimator):
         self.weight_decay = weight_decay
         self.max_epochs = max_epochs
         self.patience = patience
+        self.tol = tol
         self.batch_size = batch_size
         self.averaging = averaging
         self.validation_fraction = validation_fraction
@@ -190,7 +192,8 @@ class BaseSVNN(ABC, BaseEstimator):
                 weight_decay=self.weight_decay,
                 max_epochs=self.max_epochs,
                 patience=self.patience,
-                batch_size=self.batch_size or len(data.x),
+                tol=self.tol,
+                batch_size=batch_rows(self.batch_size, len(data.x)),
                 averaging=self.averaging,
                 callbacks=[*self.callbacks, *progress],
             )

@@ -48,7 +48,6 @@ class SVNNClassifier(ClassifierMixin, BaseSVNN):
         node_dropout="0.4",
         heads="8",
         mlp="()",
-        batch_size="32",
         target="",
     )
 
@@ -73,7 +72,8 @@ class SVNNClassifier(ClassifierMixin, BaseSVNN):
         weight_decay: float = 1e-5,
         max_epochs: int = 1000,
         patience: int = 100,
-        batch_size: int | None = 32,
+        tol: float = 0.0,
+        batch_size: int | str | None = "auto",
         averaging: float = 0.99,
         validation_fraction: float = 0.1,
         resample: str = "fixed",
@@ -100,6 +100,7 @@ class SVNNClassifier(ClassifierMixin, BaseSVNN):
             weight_decay=weight_decay,
             max_epochs=max_epochs,
             patience=patience,
+            tol=tol,
             batch_size=batch_size,
             averaging=averaging,
             validation_fraction=validation_fraction,

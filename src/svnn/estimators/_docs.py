@@ -37,8 +37,12 @@ PARAMETERS = """
     max_epochs : int, default=1000
     patience : int, default=100
         Stop after so many epochs without a better validation loss; the best weights are kept.
-    batch_size : int or None, default=@batch_size@
-        Rows of a gradient step; None takes all rows at once.
+    tol : float, default=0.0
+        How much the validation loss has to fall to count as better. On separable classes it falls a
+        little in every epoch; 1e-4 stops earlier there.
+    batch_size : int, "auto" or None, default="auto"
+        Rows of a gradient step. "auto" takes 32, or fewer (a power of two) where an epoch would have
+        less than about four steps; None takes all rows at once.
     averaging : float in [0, 1), default=0.99
         Validate and predict with an exponential moving average of the weights, of this decay; it
         removes the noise of small batches. 0 uses the weights as they are.

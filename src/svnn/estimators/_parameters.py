@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterable
 from numbers import Integral, Real
 from typing import Any
@@ -18,8 +19,8 @@ def check_parameters(estimator: Any) -> None:
     for name in ("max_epochs", "patience"):
         if not _whole(getattr(estimator, name), 1):
             raise ValueError(f"{name} must be a positive integer, got {getattr(estimator, name)!r}.")
-    if estimator.batch_size is not None and not _whole(estimator.batch_size, 1):
-        raise ValueError(f"batch_size must be None or a positive integer, got {estimator.batch_size!r}.")
+    if estimator.batch_size not in (None, "auto") and not _whole(estimator.batch_size, 1):
+        raise ValueError(f'batch_size must be "auto", None or a positive integer, got {estimator.batch_size!r}.')
     for name in ("hidden", "mlp"):
         sizes = getattr(estimator, name)
         if isinstance(sizes, str) or not isinstance(sizes, Iterable) or not all(_whole(s, 1) for s in sizes):
@@ -28,8 +29,10 @@ def check_parameters(estimator: Any) -> None:
         value: Any = getattr(estimator, name)
         if not isinstance(value, Real) or not 0 <= float(value) < 1:
             raise ValueError(f"{name} must be in [0, 1), got {value!r}.")
-    if not isinstance(estimator.weight_decay, Real) or float(estimator.weight_decay) < 0:
-        raise ValueError(f"weight_decay must not be negative, got {estimator.weight_decay!r}.")
+    for name in ("weight_decay", "tol"):
+        value = getattr(estimator, name)
+        if not isinstance(value, Real) or float(value) < 0:
+            raise ValueError(f"{name} must not be negative, got {value!r}.")
     if not isinstance(estimator.callbacks, Iterable):
         raise ValueError(f"callbacks must be a sequence of callables, got {estimator.callbacks!r}.")
     if estimator.use not in ("covariance", "precision"):
@@ -45,6 +48,17 @@ def check_parameters(estimator: Any) -> None:
 
 def _whole(value: Any, least: int) -> bool:
     return isinstance(value, Integral) and not isinstance(value, bool) and int(value) >= least
+
+
+def batch_rows(batch_size: Any, n_rows: int) -> int:
+    """Return the rows of a gradient step.
+
+    "auto" is the power of two at or above a quarter of the rows, but no more than 32: tiny data
+    sets need several steps an epoch as well.
+    """
+    if batch_size == "auto":
+        return min(32, 2 ** math.ceil(math.log2(max(n_rows / 4, 2))))
+    return int(batch_size or n_rows)
 
 
 def pick_device(device: Any) -> torch.device:

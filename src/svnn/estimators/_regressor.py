@@ -44,7 +44,6 @@ class SVNNRegressor(RegressorMixin, BaseSVNN):
         node_dropout="0.2",
         heads="4",
         mlp="(32,)",
-        batch_size="32",
         target=", and the targets,",
     )
 

@@ -55,6 +55,7 @@ def train(
     weight_decay: float,
     max_epochs: int,
     patience: int,
+    tol: float = 0.0,
     batch_size: int,
     averaging: float = 0.0,
     callbacks: Sequence[Callback] = (),
@@ -62,13 +63,14 @@ def train(
     """Train ``module`` in place and return the losses of every epoch.
 
     With ``averaging`` the loss is validated, and the weights are kept, for a moving average of them.
-    Stops after ``patience`` epochs without a better validation loss (training loss where there is
-    no validation data) or when a callback returns True, and restores the best weights.
+    Stops after ``patience`` epochs in which the validation loss (the training loss where there is no
+    validation data) does not fall by more than ``tol``, or when a callback returns True, and restores the best weights.
     """
     optimizer = torch.optim.Adam(module.parameters(), lr=lr, weight_decay=weight_decay, fused=True)
     average = WeightAverage(module, averaging)
     history: dict[str, list[float]] = {"train_loss": [], "valid_loss": []}
-    best_loss, best_epoch, best_weights = math.inf, -1, copy.deepcopy(module.state_dict())
+    best_loss, best_weights = math.inf, copy.deepcopy(module.state_dict())
+    mark, mark_epoch = math.inf, -1  # the loss that patience waits to see undercut
     for epoch in range(max_epochs):
         module.train()
         shifts.new_epoch()
@@ -94,11 +96,13 @@ def train(
                     "or data of a common scale."
                 )
         if monitored < best_loss:
-            best_loss, best_epoch = monitored, epoch
+            best_loss = monitored
             best_weights = copy.deepcopy(average.module.state_dict())
+        if monitored < mark - tol:
+            mark, mark_epoch = monitored, epoch
         record = {"epoch": epoch + 1, "train_loss": total, "valid_loss": monitored, "best_loss": best_loss}
         stop = [callback(record) for callback in callbacks]
-        if epoch - best_epoch >= patience or any(s is True for s in stop):
+        if epoch - mark_epoch >= patience or any(s is True for s in stop):
             break
     module.load_state_dict(best_weights)
     module.eval()
