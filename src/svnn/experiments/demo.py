@@ -75,7 +75,7 @@ def covariances(seed: int) -> dict[str, Any]:
 
 def models(task: Task, quick: bool, seed: int) -> dict[str, Any]:
     """Return the estimators for ``task``, baselines first."""
-    epochs, patience = (5, 5) if quick else (300, 30)  # shorter than the defaults: a demo should not keep waiting
+    epochs, patience = (5, 5) if quick else (1000, 100)
     regression = task.lower_is_better
     linear = RidgeCV(np.logspace(-2, 4, 13)) if regression else LogisticRegressionCV(max_iter=2000)
     mlp = (MLPRegressor if regression else MLPClassifier)(
