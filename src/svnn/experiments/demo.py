@@ -184,16 +184,19 @@ def _plot(rows: list[Row], all_tasks: list[Task], path: Path) -> Path | None:
         part = [row for row in rows if row.task == task.name][::-1]
         scores = np.array([row.score for row in part])
         best = scores.min() if task.lower_is_better else scores.max()
-        colours = ["#4c78a8" if row.model.startswith(("S-VNN", "VNN")) else "#b0b0b0" for row in part]
-        axis.barh([row.model for row in part], scores, color=colours)
-        for i, row in enumerate(part):
-            note = "" if np.isnan(row.density) else f"  {100 * row.density:.0f} % of edges"
-            axis.text(row.score, i, f" {row.score:.3f}{note}", va="center", fontsize=8)
         spread = max(scores.max() - scores.min(), 0.02 * abs(best))
-        axis.set_xlim(max(0, scores.min() - spread), scores.max() + 1.6 * spread)
-        axis.axvline(best, color="#e45756", linewidth=1, linestyle="--")
+        for i, row in enumerate(part):
+            ours = row.model.startswith(("S-VNN", "VNN"))
+            weight = "bold" if row.score == best else "normal"
+            axis.plot(row.score, i, "o", color="#4c78a8" if ours else "#8c8c8c", markersize=8)
+            axis.text(row.score + 0.04 * spread, i, f"{row.score:.3f}", va="center", fontsize=9, fontweight=weight)
+        shares = ["" if np.isnan(row.density) else f" ({100 * row.density:.0f} % of edges)" for row in part]
+        axis.set_yticks(range(len(part)), [row.model + share for row, share in zip(part, shares, strict=True)])
+        axis.set_xlim(scores.min() - 0.1 * spread, scores.max() + 0.25 * spread)
+        axis.grid(axis="y", color="#e5e5e5")
+        axis.set_axisbelow(True)
         better = "lower is better" if task.lower_is_better else "higher is better"
-        axis.set_xlabel(f"{task.metric} on held-out data ({better}; axis does not start at 0)", fontsize=9)
+        axis.set_xlabel(f"{task.metric} on held-out data ({better})", fontsize=9)
         axis.set_title(task.name)
         axis.spines[["top", "right"]].set_visible(False)
     figure.savefig(path, dpi=150)
