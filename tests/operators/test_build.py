@@ -63,7 +63,8 @@ def test_auto_takes_csr_for_large_sparse_matrices_only():
     assert as_operator(large).backend == "csr"
     assert as_operator(np.ones((300, 300))).backend == "dense"
     assert as_operator(C).backend == "dense"
-    assert choose_backend(5000, 0.01) == "csr"
+    assert choose_backend(5000, 0.15) == "csr"
+    assert choose_backend(300, 0.15) == "dense"
 
 
 @pytest.mark.parametrize(

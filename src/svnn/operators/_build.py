@@ -133,18 +133,16 @@ def choose_backend(n_nodes: int, density: float) -> str:
     """Return the backend, "dense" or "csr", whose shift is faster at this size and density.
 
     Measured by ``benchmarks/backends.py`` on a two-core CPU: torch's CSR product overtakes the
-    dense one below a density of about 0.1, and for few nodes its fixed cost never pays.
+    dense one below a density of about 0.2 from 512 nodes on, of about 0.1 from 256 nodes on, and
+    for fewer nodes its fixed cost never pays.
 
     Examples
     --------
     >>> choose_backend(1000, 0.01), choose_backend(1000, 0.5), choose_backend(50, 0.01)
     ('csr', 'dense', 'dense')
     """
-    return "csr" if n_nodes >= CSR_MIN_NODES and density <= CSR_MAX_DENSITY else "dense"
-
-
-CSR_MIN_NODES = 256
-CSR_MAX_DENSITY = 0.1
+    highest = 0.2 if n_nodes >= 512 else 0.1 if n_nodes >= 256 else 0.0
+    return "csr" if density <= highest else "dense"
 
 
 def _scipy_from_torch(C: Tensor) -> sp.csr_array:
