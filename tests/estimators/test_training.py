@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+import pytest
 import torch
 from torch import nn
 
@@ -7,14 +8,18 @@ from svnn.estimators._parameters import batch_rows
 from svnn.estimators._training import Batch, Shifts, WeightAverage, batches, train
 
 
-def test_batches_cover_every_row_once_and_never_end_in_a_single_row():
+@pytest.mark.parametrize("gather_bytes", [0, 2**28])
+def test_batches_cover_every_row_once_and_never_end_in_a_single_row(monkeypatch, gather_bytes):
+    monkeypatch.setattr("svnn.estimators._training._GATHER_BYTES", gather_bytes)
     for n, size in [(10, 3), (9, 4), (5, 5), (7, 2), (3, 2)]:
-        parts = list(batches(n, size, torch.device("cpu")))
-        if parts == [None]:
-            continue
-        assert sorted(torch.cat(parts).tolist()) == list(range(n))
+        numbers = torch.arange(n)
+        parts = list(batches(Batch(numbers.view(n, 1, 1), numbers, numbers), size))
+        for field in ("x", "y", "weight"):
+            assert sorted(torch.cat([getattr(p, field).flatten() for p in parts]).tolist()) == list(range(n))
+        assert all(torch.equal(p.x.flatten(), p.y) for p in parts)
         assert min(len(p) for p in parts) > 1
-    assert list(batches(4, 4, torch.device("cpu"))) == [None]
+    whole = Batch(torch.randn(4, 1, 1), torch.randn(4), torch.ones(4))
+    assert list(batches(whole, 4)) == [whole]
 
 
 class Recorder(nn.Module):

@@ -17,12 +17,12 @@ from torch import Tensor
 from svnn._validation import check_data
 from svnn.covariance._resolve import fit_covariance, resolve, shift_matrix
 from svnn.covariance._stochastic import StochasticSparsifier
-from svnn.estimators._parameters import batch_rows, check_parameters, pick_device
+from svnn.estimators._parameters import batch_rows, check_parameters, fits, pick_device
 from svnn.estimators._progress import progress_callback
 from svnn.estimators._standardize import Standardizer
 from svnn.estimators._training import Batch, Callback, Shifts, train
 from svnn.functional._array import generator, is_torch, to_numpy
-from svnn.nn import SVNN
+from svnn.nn import SVNN, ShiftedSignals
 from svnn.operators import CovarianceOperator, as_operator, plain_matrix
 
 #: Hidden values held at once when predicting; bounds memory, not results.
@@ -60,6 +60,7 @@ class BaseSVNN(ABC, BaseEstimator):
         averaging: float = 0.99,
         validation_fraction: float = 0.1,
         resample: str = "fixed",
+        cache_bytes: int = 2**30,
         device: str = "auto",
         random_state: Any = None,
         verbose: int = 0,
@@ -87,6 +88,7 @@ class BaseSVNN(ABC, BaseEstimator):
         self.averaging = averaging
         self.validation_fraction = validation_fraction
         self.resample = resample
+        self.cache_bytes = cache_bytes
         self.device = device
         self.random_state = random_state
         self.verbose = verbose
@@ -181,7 +183,9 @@ class BaseSVNN(ABC, BaseEstimator):
         n_outputs = self._n_outputs(targets)
         with torch.random.fork_rng(devices=_cuda_devices(self._device)), progress_callback(self) as progress:
             torch.manual_seed(seed)
-            self.module_ = self._build(data.x.shape[-1], n_outputs).to(self._device)
+            self.module_ = self._build(self._n_values, n_outputs).to(self._device)
+            data = self._shifted(data)
+            validation = None if validation is None else self._shifted(validation)
             self.history_ = train(
                 self.module_,
                 self._loss,
@@ -243,7 +247,9 @@ class BaseSVNN(ABC, BaseEstimator):
 
     def _shifts(self, estimator: Any, rng: np.random.Generator) -> Shifts:
         def draw() -> CovarianceOperator:
-            return self._operator(estimator.sample(rng), self.operator_.scale)
+            operator = self._operator(estimator.sample(rng), self.operator_.scale)
+            operator.fleeting = True
+            return operator
 
         return Shifts(self.operator_, self.resample, draw, max(self.order * len(self.hidden), 1))
 
@@ -264,11 +270,22 @@ class BaseSVNN(ABC, BaseEstimator):
         )
 
     def _batch(self, X: np.ndarray, y: np.ndarray, weight: np.ndarray) -> Batch:
+        """Return the data for training: on the device if it fits there, else in memory, to be moved batch by batch."""
+        home = self._device if fits(self._device, 4 * X.size) else torch.device("cpu")
         return Batch(
-            self._tensor(X),
-            torch.as_tensor(y, device=self._device),
-            torch.as_tensor(weight, dtype=torch.float32, device=self._device),
+            torch.as_tensor(self._standardizer(X), dtype=torch.float32, device=home),
+            torch.as_tensor(y, device=home),
+            torch.as_tensor(weight, dtype=torch.float32, device=home),
         )
+
+    def _shifted(self, batch: Batch) -> Batch:
+        """Shift the signals of a batch once for all epochs, where the covariance is fixed and memory allows it."""
+        if self.resample != "fixed" or not isinstance(batch.x, Tensor):
+            return batch
+        size = 4 * batch.x.numel() * (self.order + 1)
+        if size > self.cache_bytes or batch.x.device != self.operator_.device or not fits(batch.x.device, 2 * size):
+            return batch
+        return Batch(ShiftedSignals.of(batch.x, self.operator_, self.order), batch.y, batch.weight)
 
     def _tensor(self, X: np.ndarray, dtype: torch.dtype = torch.float32) -> Tensor:
         """Return signals, standardised, on the device."""

@@ -53,6 +53,9 @@ PARAMETERS = """
         For a stochastic covariance (ACV, RCV): train on one realisation, or draw a fresh one every
         epoch, every forward pass, or every shift of every layer. Prediction always uses
         ``covariance_``.
+    cache_bytes : int, default=2**30
+        Memory for the first layer's shifted signals, which are computed once and used in every epoch
+        while they fit; 0 computes them anew in every step.
     device : str, default="auto"
         "auto" is the GPU where there is one.
     random_state : int, Generator, RandomState or None

@@ -29,7 +29,7 @@ def check_parameters(estimator: Any) -> None:
         value: Any = getattr(estimator, name)
         if not isinstance(value, Real) or not 0 <= float(value) < 1:
             raise ValueError(f"{name} must be in [0, 1), got {value!r}.")
-    for name in ("weight_decay", "tol"):
+    for name in ("weight_decay", "tol", "cache_bytes"):
         value = getattr(estimator, name)
         if not isinstance(value, Real) or float(value) < 0:
             raise ValueError(f"{name} must not be negative, got {value!r}.")
@@ -72,3 +72,8 @@ def pick_device(device: Any) -> torch.device:
     if picked.type == "cuda" and not torch.cuda.is_available():
         raise ValueError(f'device="{device}" is not available here; use device="auto".')
     return picked
+
+
+def fits(device: torch.device, n_bytes: int) -> bool:
+    """Say whether ``n_bytes`` take at most half of what is free on a GPU; main memory is not asked."""
+    return device.type != "cuda" or n_bytes <= torch.cuda.mem_get_info(device)[0] // 2

@@ -11,17 +11,36 @@ from typing import Any
 import torch
 from torch import Tensor, nn
 
+from svnn.nn import ShiftedSignals
+
 Loss = Callable[[Tensor, Tensor], Tensor]
 Callback = Callable[[dict[str, float]], Any]
 
 
+#: Bytes of signals up to which an epoch's order is made by one gather; its batches are slices then.
+_GATHER_BYTES = 2**28
+#: Values of signals evaluated at once.
+_EVALUATE_VALUES = 2**22
+
+
 @dataclass
 class Batch:
-    """Inputs (t, N, F), targets and sample weights on one device."""
+    """Inputs (t, N, F), shifted already where that pays, with targets and sample weights."""
 
-    x: Tensor
+    x: Tensor | ShiftedSignals
     y: Tensor
     weight: Tensor
+
+    def __len__(self) -> int:
+        return len(self.x)
+
+    def __getitem__(self, rows: slice | Tensor) -> Batch:
+        return Batch(self.x[rows], self.y[rows], self.weight[rows])
+
+    def to(self, device: torch.device) -> Batch:
+        if self.x.device == device:
+            return self
+        return Batch(self.x.to(device), self.y.to(device), self.weight.to(device))
 
 
 @dataclass
@@ -67,6 +86,7 @@ def train(
     validation data) does not fall by more than ``tol``, or when a callback returns True, and restores the best weights.
     """
     optimizer = torch.optim.Adam(module.parameters(), lr=lr, weight_decay=weight_decay, fused=True)
+    device = next(module.parameters()).device
     average = WeightAverage(module, averaging)
     history: dict[str, list[float]] = {"train_loss": [], "valid_loss": []}
     best_loss, best_weights = math.inf, copy.deepcopy(module.state_dict())
@@ -74,18 +94,17 @@ def train(
     for epoch in range(max_epochs):
         module.train()
         shifts.new_epoch()
-        total = 0.0
-        for rows in batches(len(data.x), batch_size, data.x.device):
-            part = data if rows is None else Batch(data.x[rows], data.y[rows], data.weight[rows])
+        losses = []
+        for part in batches(data, batch_size):
+            part = part.to(device)
             objective = _weighted(loss(module(part.x, shifts.for_forward()), part.y), part.weight)
             optimizer.zero_grad(set_to_none=True)
             objective.backward()
             optimizer.step()
             average.update()
-            total += float(objective.detach()) * len(part.x) / len(data.x)
-        monitored = (
-            total if validation is None else evaluate(average.module, loss, validation, shifts.fixed, batch_size)
-        )
+            losses.append(objective.detach() * (len(part) / len(data)))
+        total = float(torch.stack(losses).sum())
+        monitored = total if validation is None else evaluate(average.module, loss, validation, shifts.fixed)
         history["train_loss"].append(total)
         if validation is not None:
             history["valid_loss"].append(monitored)
@@ -133,28 +152,31 @@ class WeightAverage:
 
 
 @torch.no_grad()
-def evaluate(module: nn.Module, loss: Loss, data: Batch, shift: Any, batch_size: int) -> float:
+def evaluate(module: nn.Module, loss: Loss, data: Batch, shift: Any) -> float:
     """Return the weighted mean loss on ``data``."""
     module.eval()
-    values = [
-        loss(module(x, shift), y) for x, y in zip(data.x.split(batch_size), data.y.split(batch_size), strict=True)
-    ]
-    return float(_weighted(torch.cat(values), data.weight))
+    device = next(module.parameters()).device
+    rows = max(1, _EVALUATE_VALUES // (data.x.shape[1] * data.x.shape[2]))
+    parts = (data[i : i + rows].to(device) for i in range(0, len(data), rows))
+    values = [loss(module(part.x, shift), part.y) for part in parts]
+    return float(_weighted(torch.cat(values), data.weight.to(device)))
 
 
-def batches(n: int, batch_size: int, device: torch.device) -> Iterator[Tensor | None]:
-    """Yield shuffled row numbers, or None for all rows in one batch.
+def batches(data: Batch, batch_size: int) -> Iterator[Batch]:
+    """Yield the data in shuffled batches, or in its own order where one batch holds all.
 
     A last batch of a single row joins the one before it: batch norm cannot use it.
     """
+    n = len(data)
     if batch_size >= n:
-        yield None
+        yield data
         return
-    order = torch.randperm(n).to(device)
-    parts = list(order.split(batch_size))
-    if len(parts[-1]) == 1:
-        parts[-2:] = [torch.cat(parts[-2:])]
-    yield from parts
+    order = torch.randperm(n).to(data.y.device)
+    ends = [*range(batch_size, n - 1, batch_size), n]
+    starts = [0, *ends[:-1]]
+    gathered = data[order] if 4 * math.prod(data.x.shape) <= _GATHER_BYTES else None
+    for start, end in zip(starts, ends, strict=True):
+        yield data[order[start:end]] if gathered is None else gathered[start:end]
 
 
 def _weighted(values: Tensor, weight: Tensor) -> Tensor:

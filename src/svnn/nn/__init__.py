@@ -2,6 +2,7 @@
 
 from svnn.nn._filter import CovarianceFilter
 from svnn.nn._readout import Readout
+from svnn.nn._shifted import ShiftedSignals
 from svnn.nn._svnn import SVNN
 
-__all__ = ["SVNN", "CovarianceFilter", "Readout"]
+__all__ = ["SVNN", "CovarianceFilter", "Readout", "ShiftedSignals"]

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
 from typing import Any
 
 import torch
@@ -82,25 +81,12 @@ class CovarianceFilter(nn.Module):
         if x.shape[-1] != self.in_features:
             raise ValueError(f"x has {x.shape[-1]} values per node, the filter takes {self.in_features}.")
         shifts = as_shifts(shift, self.order)
-        # Shift the narrower side: the cost of a shift is proportional to its number of columns.
-        same = all(s is shifts[0] for s in shifts)
-        if self.in_features <= self.out_features or not same:
-            y = self._powers_then_mix(x, shifts)
-        else:
-            y = self._horner(x, shifts)
-        return y if self.bias is None else y + self.bias
-
-    def _powers_then_mix(self, x: Tensor, shifts: Sequence[CovarianceOperator]) -> Tensor:
+        if shifts and all(s is shifts[0] for s in shifts):
+            return shifts[0].filter(x, self.weight, self.bias)
         powers = [x]
-        for shift in shifts:
-            powers.append(shift @ powers[-1])
-        return torch.cat(powers, -1) @ self.weight.flatten(0, 1)
-
-    def _horner(self, x: Tensor, shifts: Sequence[CovarianceOperator]) -> Tensor:
-        y = x @ self.weight[-1]
-        for k in range(self.order - 1, -1, -1):
-            y = shifts[k] @ y + x @ self.weight[k]
-        return y
+        for operator in shifts:
+            powers.append(operator @ powers[-1])
+        return nn.functional.linear(torch.cat(powers, -1), self.weight.flatten(0, 1).T, self.bias)
 
     def extra_repr(self) -> str:
         return f"{self.in_features}, {self.out_features}, order={self.order}, bias={self.bias is not None}"

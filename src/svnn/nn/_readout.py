@@ -65,13 +65,21 @@ class Readout(nn.Module):
                 f'readout="{self.kind}" was built for {self.n_nodes} nodes and cannot run on {n}; '
                 'only readout="mean" transfers to another number of nodes.'
             )
-        if self.training and self.node_dropout.p > 0:
-            u = u * self.node_dropout(torch.ones_like(u[..., :1]))
-        if self.kind == "mean":
+        if self.kind == "flatten":
+            return self._drop(u.new_ones(*u.shape[:-1], 1)).mul(u).flatten(-2) if self._dropping() else u.flatten(-2)
+        if self.kind == "mean" and not self._dropping():
             return u.mean(-2)
-        if self.kind == "weighted":
-            u = (self.weight / n) @ u
-        return u.flatten(-2)
+        weight = self.weight / n if self.kind == "weighted" else u.new_full((1, n), 1 / n)
+        if self._dropping():  # the weights are far fewer than the embeddings
+            weight = weight * self._drop(u.new_ones(*u.shape[:-2], 1, n))
+        return (weight @ u).flatten(-2)
+
+    def _dropping(self) -> bool:
+        return self.training and self.node_dropout.p > 0
+
+    def _drop(self, ones: Tensor) -> Tensor:
+        kept: Tensor = self.node_dropout(ones)
+        return kept
 
     def extra_repr(self) -> str:
         return f"{self.kind}, out_features={self.out_features}"

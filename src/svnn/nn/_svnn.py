@@ -6,10 +6,12 @@ from collections.abc import Sequence
 from itertools import pairwise
 from typing import Any
 
+import torch
 from torch import Tensor, nn
 
 from svnn.nn._filter import CovarianceFilter, as_shifts
 from svnn.nn._readout import Readout
+from svnn.nn._shifted import ShiftedSignals
 from svnn.operators import CovarianceOperator
 
 ACTIVATIONS: dict[str, type[nn.Module]] = {
@@ -105,7 +107,9 @@ class SVNN(nn.Module):
         # The normalisation has a bias of its own.
         self.filters = nn.ModuleList(CovarianceFilter(a, b, order, bias=not batch_norm) for a, b in pairs)
         self.norms = nn.ModuleList(NodeNorm(b) if batch_norm else nn.Identity() for _, b in pairs)
-        self.activation = ACTIVATIONS[activation]()
+        # What follows a filter may overwrite its result: no gradient needs it.
+        inplace = {"inplace": True} if activation in ("leaky_relu", "relu", "elu") else {}
+        self.activation = ACTIVATIONS[activation](**inplace)
         self.dropout = nn.Dropout(dropout)
         self.readout = Readout(readout, sizes[-1], n_nodes, heads, node_dropout)
         self.head = nn.Sequential()
@@ -115,18 +119,21 @@ class SVNN(nn.Module):
             width = size
         self.head.append(nn.Linear(width, out_features))
 
-    def forward(self, x: Tensor, shift: Any = None) -> Tensor:
+    def forward(self, x: Tensor | ShiftedSignals, shift: Any = None) -> Tensor:
         """Return the prediction for ``x`` of shape (…, N, in_features) on ``shift``.
 
         ``shift`` is an operator or matrix, or a sequence of ``order`` of them used by every layer,
-        or of ``order`` for each layer in turn.
+        or of ``order`` for each layer in turn. Where the same signals pass many times, ``x`` can be
+        :class:`ShiftedSignals`, whose shifts (by the same operator) are known already.
         """
         return self.head(self.readout(self.embed(x, shift)))
 
-    def embed(self, x: Tensor, shift: Any = None) -> Tensor:
+    def embed(self, x: Tensor | ShiftedSignals, shift: Any = None) -> Tensor:
         """Return the node embeddings before the readout, of shape (…, N, hidden[-1])."""
         for layer, norm, shifts in zip(self.filters, self.norms, self._layer_shifts(shift), strict=True):
-            x = self.dropout(self.activation(norm(layer(x, shifts))))
+            u = first_layer(x, layer, norm) if isinstance(x, ShiftedSignals) else norm(layer(x, shifts))
+            x = self.dropout(self.activation(u))
+        assert isinstance(x, Tensor)
         return x
 
     def _layer_shifts(self, shift: Any) -> list[Any]:
@@ -155,6 +162,21 @@ def normalized_together(shifts: list[CovarianceOperator]) -> list[CovarianceOper
     return [s.normalized(scale) if s.scale is None else s for s in shifts]
 
 
+def first_layer(x: ShiftedSignals, layer: Any, norm: nn.Module) -> Tensor:
+    """Return ``norm(layer(x))`` for signals whose shifts are known, the norm folded into the weights if it can be."""
+    if x.order != layer.order or x.shape[2] != layer.in_features:
+        raise ValueError(
+            f"x holds {x.shape[2]} values a node shifted {x.order} times, the filter takes {layer.in_features} "
+            f"values and order {layer.order}."
+        )
+    if isinstance(norm, NodeNorm) and layer.bias is None:
+        moments = x.batch_moments() if norm.training else None
+        if moments is not None or not norm.training:
+            return x.filtered(*norm.folded(layer.weight, moments, x.shape[0] * x.shape[1]))
+    y: Tensor = norm(x.filtered(layer.weight, layer.bias))
+    return y
+
+
 class NodeNorm(nn.BatchNorm1d):
     """Batch norm of each of the F values over all samples and nodes of a (…, N, F) tensor.
 
@@ -168,3 +190,23 @@ class NodeNorm(nn.BatchNorm1d):
                 flat, self.running_mean, self.running_var, self.weight, self.bias, eps=self.eps
             ).reshape(u.shape)
         return super().forward(flat).reshape(u.shape)
+
+    def folded(self, weight: Tensor, moments: tuple[Tensor, Tensor] | None, count: int) -> tuple[Tensor, Tensor]:
+        r"""Return the weight and bias of a filter that is followed by this norm.
+
+        The outputs of :math:`z^T W` have mean :math:`m^T W` and variances :math:`\operatorname{diag}(W^T S W)`
+        where ``moments`` = (m, S) are those of the ``count`` inputs z. Without moments (or with a single
+        input) the running statistics serve.
+        """
+        running: tuple[Any, Any] = (self.running_mean, self.running_var)
+        mean, variance = running
+        flat = weight.flatten(0, 1)
+        if moments is not None and count > 1:
+            mean = moments[0] @ flat
+            variance = (flat * (moments[1] @ flat)).sum(0).clamp_min(0)
+            with torch.no_grad():
+                for old, new in zip(running, (mean, variance * (count / (count - 1))), strict=True):
+                    old.lerp_(new, self.momentum)
+                self.num_batches_tracked.add_(1)  # type: ignore[union-attr]
+        factor = self.weight * torch.rsqrt(variance + self.eps)
+        return weight * factor, self.bias - mean * factor

@@ -37,6 +37,7 @@ class CovarianceOperator(ABC):
     backend: ClassVar[str]
     shape: tuple[int, int]
     scale: float | None = None
+    fleeting: bool = False  #: used once or twice only, as a random realisation is: prepare nothing for it
 
     @abstractmethod
     def _matmul(self, x: Tensor) -> Tensor:
@@ -80,11 +81,47 @@ class CovarianceOperator(ABC):
         if x.device != self.device:
             raise ValueError(f"x is on {x.device}, the operator on {self.device}; move one with .to(device).")
         operator = self if x.dtype == self.dtype else self._cast(x.dtype)
-        if x.ndim == 2:
-            return operator._matmul(x)
+        return operator._matmul(x) if x.ndim == 2 else operator._batched_matmul(x)
+
+    def _batched_matmul(self, x: Tensor) -> Tensor:
+        """Apply the matrix to x of shape (…, N, F): as one product on (N, … F)."""
         nodes_first = x.movedim(-2, 0)
-        shifted = operator._matmul(nodes_first.reshape(n, -1))
+        shifted = self._matmul(nodes_first.reshape(self.shape[0], -1))
         return shifted.reshape(nodes_first.shape).movedim(0, -2)
+
+    def filter(self, x: Tensor, weight: Tensor, bias: Tensor | None = None) -> Tensor:
+        r"""Apply a bank of polynomial filters, :math:`\sum_k C^k x W_k + b`.
+
+        ``x`` has shape (…, N, in), ``weight`` (K + 1, in, out), ``bias`` (out,). This is the readable
+        reference, in plain torch; backends override ``_filter`` where they have a faster way.
+        """
+        n, (taps, n_in, n_out) = self.shape[0], weight.shape
+        if x.ndim < 2 or x.shape[-2] != n:
+            raise ValueError(f"x must have shape (..., {n}, F) for an operator on {n} nodes, got {tuple(x.shape)}.")
+        operator = self if x.dtype == self.dtype else self._cast(x.dtype)
+        batch = x.reshape(-1, n, n_in)
+        y = operator._filter(batch, weight, bias) if taps > 1 and len(batch) else None
+        if y is None:
+            y = operator._reference_filter(batch, weight, bias)
+        return y.view(*x.shape[:-1], n_out)
+
+    def _filter(self, x: Tensor, weight: Tensor, bias: Tensor | None) -> Tensor | None:
+        """Return the filtered (B, N, out) signals, or None to leave it to the reference."""
+        return None
+
+    def _reference_filter(self, x: Tensor, weight: Tensor, bias: Tensor | None) -> Tensor:
+        taps, n_in, n_out = weight.shape
+        # Shift the narrower side: the cost of a shift is proportional to its number of columns.
+        if n_in <= n_out:
+            powers = [x]
+            for _ in range(taps - 1):
+                powers.append(self @ powers[-1])
+            y = torch.cat(powers, -1) @ weight.flatten(0, 1)
+        else:
+            y = x @ weight[-1]
+            for k in range(taps - 2, -1, -1):
+                y = self @ y + x @ weight[k]
+        return y if bias is None else y + bias
 
     def to(self, *args: Any, **kwargs: Any) -> CovarianceOperator:
         """Return the operator on another device or in another floating dtype, as ``Tensor.to`` does."""
@@ -159,3 +196,8 @@ class CovarianceOperator(ABC):
             f"{type(self).__name__}(N={self.shape[0]}, density={self.density:.3g}, "
             f"{str(self.dtype).removeprefix('torch.')}, {self.device}{scaled})"
         )
+
+
+def fused(x: Tensor, weight: Tensor) -> bool:
+    """Say whether a fused filter bank can take these: it knows single and double precision."""
+    return x.dtype == weight.dtype and x.dtype in (torch.float32, torch.float64)

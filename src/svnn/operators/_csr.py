@@ -10,7 +10,9 @@ import scipy.sparse as sp
 import torch
 from torch import Tensor
 
-from svnn.operators._base import CovarianceOperator
+from svnn.operators._base import CovarianceOperator, fused
+from svnn.operators._cpu import passes
+from svnn.operators._sparse_bank import sparse_filter_bank
 
 
 class CSROperator(CovarianceOperator):
@@ -32,6 +34,18 @@ class CSROperator(CovarianceOperator):
     def _matmul(self, x: Tensor) -> Tensor:
         product: Tensor = _SymmetricProduct.apply(x, self._torch())
         return product
+
+    def _filter(self, x: Tensor, weight: Tensor, bias: Tensor | None) -> Tensor | None:
+        if x.device.type != "cpu" or not fused(x, weight) or passes.kernels() is None:
+            return None
+        return sparse_filter_bank(self._for_kernels(), x.contiguous(), weight, bias)
+
+    def _for_kernels(self) -> passes.CSR:
+        def make() -> passes.CSR:
+            return passes.CSR(self.values.detach(), self.columns.to(torch.int32), self.row_starts.to(torch.int64))
+
+        matrix: passes.CSR = self._cached("kernels", make)
+        return matrix
 
     def _torch(self) -> Tensor:
         def make() -> Tensor:

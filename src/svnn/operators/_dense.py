@@ -4,13 +4,23 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
+import torch
 from torch import Tensor
 
-from svnn.operators._base import CovarianceOperator
+from svnn.operators._base import CovarianceOperator, fused
+from svnn.operators._spectral_bank import Spectrum, spectral_filter_bank, spectral_pays
+
+#: Up to this size the eigenbasis is found in a fraction of a second, and soon repaid.
+_SPECTRAL_LIMIT = 1024
+#: Up to this size one product a sample beats rearranging the batch into one large product.
+_PER_SAMPLE_LIMIT = 512
 
 
 class DenseOperator(CovarianceOperator):
-    """A stored N×N tensor; one GEMM a shift. Gradients reach the matrix if it asks for them."""
+    """A stored N×N tensor; one GEMM a shift. Gradients reach the matrix if it asks for them.
+
+    Filter banks of high order run in the eigenbasis, which is found once and kept.
+    """
 
     backend = "dense"
 
@@ -20,6 +30,32 @@ class DenseOperator(CovarianceOperator):
 
     def _matmul(self, x: Tensor) -> Tensor:
         return self.matrix @ x
+
+    def _batched_matmul(self, x: Tensor) -> Tensor:
+        if x.shape[-1] == 1:  # Cᵀ = C: the nodes can stay last
+            return (x[..., 0] @ self.matrix)[..., None]
+        return self.matrix @ x if self.shape[0] <= _PER_SAMPLE_LIMIT else super()._batched_matmul(x)
+
+    def _filter(self, x: Tensor, weight: Tensor, bias: Tensor | None) -> Tensor | None:
+        n, (taps, n_in, n_out) = self.shape[0], weight.shape
+        if self.fleeting or n > _SPECTRAL_LIMIT or not spectral_pays(n, taps - 1, n_in, n_out):
+            return None
+        if x.device.type != "cpu" or self.matrix.requires_grad or not fused(x, weight):
+            return None
+        return spectral_filter_bank(self.spectrum(), x.contiguous(), weight, bias)
+
+    def spectrum(self) -> Spectrum:
+        """Return the eigenvalues and eigenvectors, found once and kept."""
+        spectrum: Spectrum = self._cached("spectrum", lambda: Spectrum(*torch.linalg.eigh(self.matrix)))
+        return spectrum
+
+    def spectral_shifts_pay(self, order: int, n_values: int) -> bool:
+        """Say whether signals kept in the eigenbasis make a cheaper layer than signals kept with their shifts.
+
+        A layer of F' outputs then costs ``(F + N) F'`` instead of ``(order + 1) F F'`` products a node.
+        """
+        n = self.shape[0]
+        return n <= _SPECTRAL_LIMIT and not self.matrix.requires_grad and n < order * n_values
 
     def _tensors(self) -> tuple[Tensor, ...]:
         return (self.matrix,)

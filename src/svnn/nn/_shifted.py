@@ -1,0 +1,169 @@
+"""Signals whose shifts are known: the first layer of a network on a fixed covariance.
+
+``[x, Cx, …, C^K x]`` does not depend on the weights, so a training loop computes it once. Nor do its
+means and covariances, from which the statistics of batch norm follow without a pass over the output.
+"""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from typing import Any
+
+import torch
+from torch import Tensor
+
+from svnn.operators import CovarianceOperator, DenseOperator
+
+#: Up to this many shifted values a node, their covariance over a batch costs less than batch norm does.
+_MOMENTS_PER_BATCH = 16
+
+
+class ShiftedSignals(ABC):
+    """Signals (B, N, F) with their shifts up to an order; an argument of ``SVNN.forward`` in place of ``x``.
+
+    Attributes
+    ----------
+    shape : tuple (B, N, F)
+    order : int
+    """
+
+    shape: tuple[int, int, int]
+    order: int
+
+    @staticmethod
+    def of(x: Tensor, shift: CovarianceOperator | None, order: int) -> ShiftedSignals:
+        """Shift ``x`` of shape (B, N, F), in the form that makes the layer cheapest.
+
+        Examples
+        --------
+        >>> import torch
+        >>> from svnn import as_operator
+        >>> signals = ShiftedSignals.of(torch.ones(5, 3, 2), as_operator(torch.eye(3)), order=2)
+        >>> signals.shape, len(signals[:2])
+        ((5, 3, 2), 2)
+        """
+        signals: ShiftedSignals
+        if isinstance(shift, DenseOperator) and shift.spectral_shifts_pay(order, x.shape[-1]):
+            signals = SpectralSignals(x, shift, order)
+        else:
+            signals = PowerSignals.from_shift(x, shift, order)
+        signals.moments = signals._moments()
+        return signals
+
+    moments: tuple[Tensor, Tensor] | None = None
+
+    @abstractmethod
+    def filtered(self, weight: Tensor, bias: Tensor | None) -> Tensor:
+        r"""Return :math:`\sum_k C^k x W_k + b`, of shape (B, N, out)."""
+
+    @abstractmethod
+    def _moments(self) -> tuple[Tensor, Tensor]:
+        """Return mean (D,) and covariance (D, D) of the D = (K + 1) F shifted values over samples and nodes."""
+
+    @abstractmethod
+    def _take(self, rows: Any) -> ShiftedSignals:
+        """Return the signals of some samples, without moments."""
+
+    @abstractmethod
+    def to(self, device: torch.device) -> ShiftedSignals:
+        """Return the signals on a device."""
+
+    @property
+    @abstractmethod
+    def device(self) -> torch.device:
+        """Where the signals are."""
+
+    def __len__(self) -> int:
+        return self.shape[0]
+
+    def __getitem__(self, rows: slice | Tensor) -> ShiftedSignals:
+        return self._take(rows)
+
+    def batch_moments(self) -> tuple[Tensor, Tensor] | None:
+        """Return the moments where they are known or cheap to find."""
+        if self.moments is None and (self.order + 1) * self.shape[2] <= _MOMENTS_PER_BATCH:
+            return self._moments()
+        return self.moments
+
+
+class PowerSignals(ShiftedSignals):
+    """The shifted values side by side: ``powers`` of shape (B, N, (K + 1) F)."""
+
+    def __init__(self, powers: Tensor, order: int) -> None:
+        self.powers, self.order = powers, order
+        batch, n, values = powers.shape
+        self.shape = (batch, n, values // (order + 1))
+
+    @classmethod
+    def from_shift(cls, x: Tensor, shift: CovarianceOperator | None, order: int) -> PowerSignals:
+        powers = [x]
+        for _ in range(order):
+            assert shift is not None
+            powers.append(shift @ powers[-1])
+        return cls(torch.cat(powers, -1), order)
+
+    def filtered(self, weight: Tensor, bias: Tensor | None) -> Tensor:
+        return torch.nn.functional.linear(self.powers, weight.flatten(0, 1).T, bias)
+
+    def _moments(self) -> tuple[Tensor, Tensor]:
+        flat = self.powers.flatten(0, 1)
+        mean = flat.mean(0)
+        centred = flat - mean
+        return mean, centred.T @ centred / len(flat)
+
+    def _take(self, rows: Any) -> PowerSignals:
+        return PowerSignals(self.powers[rows], self.order)
+
+    def to(self, device: torch.device) -> PowerSignals:
+        return PowerSignals(self.powers.to(device, non_blocking=True), self.order)
+
+    @property
+    def device(self) -> torch.device:
+        return self.powers.device
+
+
+class SpectralSignals(ShiftedSignals):
+    r"""The signals in the eigenbasis, node by node: (N, B, F). The layer is one product a node and one rotation."""
+
+    def __init__(self, x: Tensor, shift: DenseOperator, order: int) -> None:
+        self.shape, self.order = (x.shape[0], x.shape[1], x.shape[2]), order
+        values, self.vectors = shift.spectrum()
+        self.value_powers = torch.stack([values**k for k in range(order + 1)])
+        nodes_first = x.transpose(0, 1).flatten(1)
+        self.rotated = (self.vectors.T @ nodes_first).view(x.shape[1], x.shape[0], x.shape[2])
+
+    def filtered(self, weight: Tensor, bias: Tensor | None) -> Tensor:
+        response = torch.einsum("kn,kio->nio", self.value_powers, weight)
+        mixed = torch.bmm(self.rotated, response)
+        y = (self.vectors @ mixed.flatten(1)).view(mixed.shape).transpose(0, 1)
+        return y if bias is None else y + bias
+
+    def _moments(self) -> tuple[Tensor, Tensor]:
+        batch, n, values = self.shape
+        size = (self.order + 1) * values
+        # A difference of large numbers where means are large: in double precision.
+        rotated, powers = self.rotated.double(), self.value_powers.double()
+        sums = self.vectors.double().sum(0)[:, None] * rotated.sum(1)
+        mean = torch.einsum("kn,ni->ki", powers, sums).flatten() / (batch * n)
+        grams = torch.bmm(rotated.transpose(1, 2), rotated)
+        second = torch.einsum("kn,ln,nij->kilj", powers, powers, grams).reshape(size, size)
+        covariance = second / (batch * n) - torch.outer(mean, mean)
+        return mean.to(self.rotated), covariance.to(self.rotated)
+
+    def _take(self, rows: Any) -> SpectralSignals:
+        taken = object.__new__(SpectralSignals)
+        taken.order, taken.vectors, taken.value_powers = self.order, self.vectors, self.value_powers
+        taken.rotated = self.rotated[:, rows]
+        taken.shape = (taken.rotated.shape[1], self.shape[1], self.shape[2])
+        return taken
+
+    def to(self, device: torch.device) -> SpectralSignals:
+        moved = self._take(slice(None))
+        moved.vectors, moved.value_powers, moved.rotated = (
+            v.to(device, non_blocking=True) for v in (self.vectors, self.value_powers, self.rotated)
+        )
+        return moved
+
+    @property
+    def device(self) -> torch.device:
+        return self.rotated.device

@@ -1,0 +1,78 @@
+"""The fused CSR passes on torch tensors."""
+
+from __future__ import annotations
+
+import warnings
+from functools import cache
+from importlib import import_module
+from typing import Any, NamedTuple
+
+import numpy as np
+import torch
+from torch import Tensor
+
+from svnn.operators._cpu.threads import run, workspace
+
+#: Values side by side in a buffer row when one sample has fewer than a vector of them.
+_LANE_BYTES = 256
+_MIN_ROW_BLOCK = 64
+
+
+class CSR(NamedTuple):
+    """A matrix as the kernels read it: values, int32 columns, int64 row starts."""
+
+    values: Tensor
+    columns: Tensor
+    row_starts: Tensor
+
+
+@cache
+def kernels() -> Any:
+    """Return the compiled kernels, or None where numba is missing."""
+    try:
+        return import_module("svnn.operators._cpu.kernels")
+    except ImportError:
+        warnings.warn(
+            "numba is not installed: sparse filters run on torch's own CSR product, several times slower. "
+            "pip install numba",
+            stacklevel=2,
+        )
+        return None
+
+
+def krylov(matrix: CSR, x: Tensor, order: int, out: Tensor) -> Tensor:
+    """Write [x, Cx, …, C^order x] of x (B, N, F) to ``out`` (B, N, order + 1, F)."""
+    return _run(matrix, x, out, order, horner=False)
+
+
+def horner(matrix: CSR, u: Tensor, out: Tensor) -> Tensor:
+    """Write the sum over k of C^k u_k for u (B, N, order + 1, F) to ``out`` (B, N, F)."""
+    return _run(matrix, u, out, u.shape[2] - 1, horner=True)
+
+
+def _run(matrix: CSR, source: Tensor, out: Tensor, order: int, horner: bool) -> Tensor:
+    if order == 0:
+        return out.copy_(source.view(out.shape))
+    module = kernels()
+    batch, n, values = source.shape[0], source.shape[1], source.shape[-1]
+    size, n_threads = source.element_size(), torch.get_num_threads()
+    group = 1 if values * size >= 64 else max(1, min(_LANE_BYTES // (values * size), batch))
+    lanes = -(-group * values * size // 64) * 64 // size
+    groups = -(-batch // group)
+    by_rows = groups == 1 and n_threads > 1 and n >= 2 * _MIN_ROW_BLOCK
+    rows = max(_MIN_ROW_BLOCK, -(-n // (8 * n_threads))) if by_rows else 0
+    slots = 1 if by_rows else min(n_threads, groups)
+    scratch = workspace("scratch", (slots * 2 * n * lanes + 64,), source.dtype).data_ptr()
+    what = (0, 0, groups, horner, rows, 0)
+    shapes = (batch, n, values, order, group, lanes, size)
+    arrays = (t.data_ptr() for t in (*matrix, source, out))
+    job = np.array([*what, *shapes, *arrays, scratch + -scratch % 64], dtype=np.int64)
+    address = (module.work32 if size == 4 else module.work64).address
+    if not by_rows:
+        run(address, job, slots)
+        return out
+    for step in range(-1, order):
+        job[module.NEXT], job[module.STEP] = 0, step
+        job[module.ITEMS] = -(-n // rows)
+        run(address, job, 1 if step < 0 else n_threads)
+    return out
