@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
+import scipy.sparse as sp
 import torch
 
 import svnn
@@ -89,3 +90,40 @@ def test_estimators_train_store_and_predict_as_on_the_cpu(tmp_path):
     labels = X[:, 0] > 0
     stochastic = SVNNClassifier(covariance="rcv", resample="shift", max_epochs=20, random_state=0).fit(X, labels)
     assert stochastic.predict_proba(X).shape == (80, 2)
+
+
+def test_sparse_filter_banks_equal_dense_ones():
+    C = F.hard_threshold(np.corrcoef(data().T), 0.3)
+    dense = torch.tensor(C, device="cuda")
+    for n_in, n_out, batch in ((1, 32, 16), (1, 4, 3), (32, 32, 5), (40, 7, 1), (3, 2, 70)):
+        operator = as_operator(C, backend="csr", device="cuda")
+        x = torch.randn(batch, 12, n_in, dtype=torch.float64, device="cuda", requires_grad=True)
+        weight = torch.randn(4, n_in, n_out, dtype=torch.float64, device="cuda", requires_grad=True)
+        powers = [x]
+        for _ in range(3):
+            powers.append(dense @ powers[-1])
+        results = operator.filter(x, weight), torch.cat(powers, -1) @ weight.flatten(0, 1)
+        gradient = torch.randn_like(results[0])
+        ours, theirs = ([y, *torch.autograd.grad(y, (x, weight), gradient)] for y in results)
+        for a, b in zip(ours, theirs, strict=True):
+            torch.testing.assert_close(a, b, rtol=1e-10, atol=1e-10)
+
+
+def test_a_sparse_step_allocates_no_square_matrix():
+    n = 20_000
+    rng = np.random.default_rng(0)
+    i, j = rng.integers(0, n, (2, 20 * n))
+    upper = sp.coo_array((rng.standard_normal(20 * n).astype(np.float32), (i, j)), shape=(n, n)).tocsr()
+    operator = as_operator(upper + upper.T, backend="csr", device="cuda").normalized()
+    layer = CovarianceFilter(16, 16, order=2).cuda()
+    x = torch.randn(2, n, 16, device="cuda", requires_grad=True)
+    torch.cuda.reset_peak_memory_stats()
+    layer(x, operator).square().sum().backward()
+    assert torch.cuda.max_memory_allocated() < n * n
+
+
+def test_signals_shifted_once_train_the_same_network():
+    X = data()
+    y = X[:, :3].sum(1)
+    fits = [SVNNRegressor(max_epochs=5, random_state=0, device="cuda", cache_bytes=b).fit(X, y) for b in (0, 2**30)]
+    np.testing.assert_allclose(*(f.history_["train_loss"] for f in fits), rtol=1e-3)

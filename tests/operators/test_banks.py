@@ -11,6 +11,9 @@ from hypothesis import strategies as st
 
 from svnn import as_operator
 from svnn.operators._cpu import passes, threads
+from svnn.operators._cpu.passes import CPUMatrix
+from svnn.operators._gpu.passes import GPUMatrix
+from svnn.operators._sparse_bank import sparse_filter_bank
 from svnn.operators._spectral_bank import spectral_pays
 
 TOLERANCE = {torch.float32: 2e-5, torch.float64: 1e-12}
@@ -70,13 +73,13 @@ def test_many_chunks_equal_one(monkeypatch, n_in, n_out):
     """A batch that is worked on in pieces gives what it gives at once."""
     C, order = covariance(24, 0.4), 3
     tensors = torch.randn(50, 24, n_in), torch.randn(order + 1, n_in, n_out), torch.randn(n_out)
-    for backend, module in (("csr", "_sparse_bank"), ("dense", "_spectral_bank")):
+    for backend in ("csr", "dense"):
         operator = as_operator(C, backend=backend, dtype=torch.float32)
         once = gradients(operator.filter, *tensors)
-        monkeypatch.setattr(f"svnn.operators.{module}._CHUNK_BYTES", 1)
-        monkeypatch.setattr("svnn.operators._sparse_bank.chunks.__defaults__", (1,))
-        assert_same(gradients(operator.filter, *tensors), once, torch.float32)
-        monkeypatch.undo()
+        with monkeypatch.context() as patch:
+            patch.setattr("svnn.operators._spectral_bank._CHUNK_BYTES", 1)
+            patch.setattr(CPUMatrix, "chunk_bytes", 1)
+            assert_same(gradients(operator.filter, *tensors), once, torch.float32)
 
 
 @pytest.mark.parametrize("n_threads", [1, 2, 3])
@@ -144,3 +147,13 @@ def test_wide_index_types_and_empty_rows_are_taken():
     tensors = torch.randn(2, 40, 16).double(), torch.randn(3, 16, 16).double(), torch.zeros(16).double()
     y = as_operator(C, backend="csr").filter(*tensors)
     assert torch.allclose(y, textbook(torch.tensor(C.toarray()), *tensors))
+
+
+@pytest.mark.parametrize(("n_in", "n_out"), [(1, 32), (32, 32), (40, 7)])
+def test_the_passes_of_the_gpu_without_triton(n_in, n_out):
+    """Where Triton is missing torch makes the shifts; that also runs on a CPU."""
+    C = torch.tensor(covariance(24, 0.4))
+    matrix = GPUMatrix(C.to_sparse_csr())
+    tensors = [torch.randn(s, dtype=torch.float64) for s in [(5, 24, n_in), (4, n_in, n_out), (n_out,)]]
+    ours = gradients(lambda *t: sparse_filter_bank(matrix, *t), *tensors)
+    assert_same(ours, gradients(lambda *t: textbook(C, *t), *tensors), torch.float64)

@@ -44,7 +44,7 @@ class ShiftedSignals(ABC):
         """
         signals: ShiftedSignals
         if isinstance(shift, DenseOperator) and shift.spectral_shifts_pay(order, x.shape[-1]):
-            signals = SpectralSignals(x, shift, order)
+            signals = SpectralSignals.from_shift(x, shift, order)
         else:
             signals = PowerSignals.from_shift(x, shift, order)
         signals.moments = signals._moments()
@@ -87,12 +87,12 @@ class ShiftedSignals(ABC):
 
 
 class PowerSignals(ShiftedSignals):
-    """The shifted values side by side: ``powers`` of shape (B, N, (K + 1) F)."""
+    """The shifted values side by side, and a one: (B, N, (K + 1) F + 1). The layer is one product, bias and all."""
 
     def __init__(self, powers: Tensor, order: int) -> None:
         self.powers, self.order = powers, order
         batch, n, values = powers.shape
-        self.shape = (batch, n, values // (order + 1))
+        self.shape = (batch, n, (values - 1) // (order + 1))
 
     @classmethod
     def from_shift(cls, x: Tensor, shift: CovarianceOperator | None, order: int) -> PowerSignals:
@@ -100,13 +100,13 @@ class PowerSignals(ShiftedSignals):
         for _ in range(order):
             assert shift is not None
             powers.append(shift @ powers[-1])
-        return cls(torch.cat(powers, -1), order)
+        return cls(torch.cat([*powers, torch.ones_like(x[..., :1])], -1), order)
 
     def filtered(self, weight: Tensor, bias: Tensor | None) -> Tensor:
-        return torch.nn.functional.linear(self.powers, weight.flatten(0, 1).T, bias)
+        return self.powers @ _with_bias(weight.flatten(0, 1), bias)
 
     def _moments(self) -> tuple[Tensor, Tensor]:
-        flat = self.powers.flatten(0, 1)
+        flat = self.powers[..., :-1].flatten(0, 1)
         mean = flat.mean(0)
         centred = flat - mean
         return mean, centred.T @ centred / len(flat)
@@ -123,26 +123,30 @@ class PowerSignals(ShiftedSignals):
 
 
 class SpectralSignals(ShiftedSignals):
-    r"""The signals in the eigenbasis, node by node: (N, B, F). The layer is one product a node and one rotation."""
+    """The signals, and a one, in the eigenbasis: (N, B, F + 1). The layer is a product a node and one rotation."""
 
-    def __init__(self, x: Tensor, shift: DenseOperator, order: int) -> None:
-        self.shape, self.order = (x.shape[0], x.shape[1], x.shape[2]), order
-        values, self.vectors = shift.spectrum()
-        self.value_powers = torch.stack([values**k for k in range(order + 1)])
-        nodes_first = x.transpose(0, 1).flatten(1)
-        self.rotated = (self.vectors.T @ nodes_first).view(x.shape[1], x.shape[0], x.shape[2])
+    def __init__(self, rotated: Tensor, vectors: Tensor, value_powers: Tensor) -> None:
+        self.rotated, self.vectors, self.value_powers = rotated, vectors, value_powers
+        n, batch, values = rotated.shape
+        self.shape, self.order = (batch, n, values - 1), len(value_powers) - 1
+
+    @classmethod
+    def from_shift(cls, x: Tensor, shift: DenseOperator, order: int) -> SpectralSignals:
+        values, vectors = shift.spectrum()
+        nodes_first = torch.cat([x, torch.ones_like(x[..., :1])], -1).transpose(0, 1)
+        rotated = (vectors.T @ nodes_first.flatten(1)).view(nodes_first.shape)
+        return cls(rotated, vectors, torch.stack([values**k for k in range(order + 1)]))
 
     def filtered(self, weight: Tensor, bias: Tensor | None) -> Tensor:
         response = torch.einsum("kn,kio->nio", self.value_powers, weight)
-        mixed = torch.bmm(self.rotated, response)
-        y = (self.vectors @ mixed.flatten(1)).view(mixed.shape).transpose(0, 1)
-        return y if bias is None else y + bias
+        mixed = torch.bmm(self.rotated, _with_bias(response, bias))
+        return (self.vectors @ mixed.flatten(1)).view(mixed.shape).transpose(0, 1)
 
     def _moments(self) -> tuple[Tensor, Tensor]:
         batch, n, values = self.shape
         size = (self.order + 1) * values
         # A difference of large numbers where means are large: in double precision.
-        rotated, powers = self.rotated.double(), self.value_powers.double()
+        rotated, powers = self.rotated[..., :-1].double(), self.value_powers.double()
         sums = self.vectors.double().sum(0)[:, None] * rotated.sum(1)
         mean = torch.einsum("kn,ni->ki", powers, sums).flatten() / (batch * n)
         grams = torch.bmm(rotated.transpose(1, 2), rotated)
@@ -151,19 +155,18 @@ class SpectralSignals(ShiftedSignals):
         return mean.to(self.rotated), covariance.to(self.rotated)
 
     def _take(self, rows: Any) -> SpectralSignals:
-        taken = object.__new__(SpectralSignals)
-        taken.order, taken.vectors, taken.value_powers = self.order, self.vectors, self.value_powers
-        taken.rotated = self.rotated[:, rows]
-        taken.shape = (taken.rotated.shape[1], self.shape[1], self.shape[2])
-        return taken
+        return SpectralSignals(self.rotated[:, rows], self.vectors, self.value_powers)
 
     def to(self, device: torch.device) -> SpectralSignals:
-        moved = self._take(slice(None))
-        moved.vectors, moved.value_powers, moved.rotated = (
-            v.to(device, non_blocking=True) for v in (self.vectors, self.value_powers, self.rotated)
-        )
-        return moved
+        stored = (self.rotated, self.vectors, self.value_powers)
+        return SpectralSignals(*(v.to(device, non_blocking=True) for v in stored))
 
     @property
     def device(self) -> torch.device:
         return self.rotated.device
+
+
+def _with_bias(weight: Tensor, bias: Tensor | None) -> Tensor:
+    """Append the bias to (…, in, out) weights as the row that meets the signals' one."""
+    row = weight.new_zeros(weight.shape[-1]) if bias is None else bias
+    return torch.cat([weight, row.expand(*weight.shape[:-2], 1, -1)], -2)

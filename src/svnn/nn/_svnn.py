@@ -107,9 +107,7 @@ class SVNN(nn.Module):
         # The normalisation has a bias of its own.
         self.filters = nn.ModuleList(CovarianceFilter(a, b, order, bias=not batch_norm) for a, b in pairs)
         self.norms = nn.ModuleList(NodeNorm(b) if batch_norm else nn.Identity() for _, b in pairs)
-        # What follows a filter may overwrite its result: no gradient needs it.
-        inplace = {"inplace": True} if activation in ("leaky_relu", "relu", "elu") else {}
-        self.activation = ACTIVATIONS[activation](**inplace)
+        self.activation = ACTIVATIONS[activation]()
         self.dropout = nn.Dropout(dropout)
         self.readout = Readout(readout, sizes[-1], n_nodes, heads, node_dropout)
         self.head = nn.Sequential()

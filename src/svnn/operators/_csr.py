@@ -11,8 +11,9 @@ import torch
 from torch import Tensor
 
 from svnn.operators._base import CovarianceOperator, fused
-from svnn.operators._cpu import passes
-from svnn.operators._sparse_bank import sparse_filter_bank
+from svnn.operators._cpu.passes import CPUMatrix, kernels
+from svnn.operators._gpu.passes import GPUMatrix
+from svnn.operators._sparse_bank import SparseMatrix, sparse_filter_bank
 
 
 class CSROperator(CovarianceOperator):
@@ -36,16 +37,18 @@ class CSROperator(CovarianceOperator):
         return product
 
     def _filter(self, x: Tensor, weight: Tensor, bias: Tensor | None) -> Tensor | None:
-        if x.device.type != "cpu" or not fused(x, weight) or passes.kernels() is None:
+        if not fused(x, weight) or (x.device.type == "cpu" and kernels() is None):
             return None
-        return sparse_filter_bank(self._for_kernels(), x.contiguous(), weight, bias)
+        return sparse_filter_bank(self._passes(), x.contiguous(), weight, bias)
 
-    def _for_kernels(self) -> passes.CSR:
-        def make() -> passes.CSR:
-            return passes.CSR(self.values.detach(), self.columns.to(torch.int32), self.row_starts.to(torch.int64))
+    def _passes(self) -> SparseMatrix:
+        def make() -> SparseMatrix:
+            if self.device.type != "cpu":
+                return GPUMatrix(self._torch())
+            return CPUMatrix(self.values.detach(), self.columns.to(torch.int32), self.row_starts.to(torch.int64))
 
-        matrix: passes.CSR = self._cached("kernels", make)
-        return matrix
+        passes: SparseMatrix = self._cached("passes", make)
+        return passes
 
     def _torch(self) -> Tensor:
         def make() -> Tensor:

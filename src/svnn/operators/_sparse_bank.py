@@ -1,20 +1,31 @@
-"""The filter bank on a CSR matrix, on the CPU: matrix products and shifts in turn, a few samples at a time."""
+"""The filter bank on a sparse matrix: matrix products and shifts in turn, a few samples at a time."""
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Any, Protocol
 
 import torch
 from torch import Tensor
 
-from svnn.operators._cpu import passes
-from svnn.operators._cpu.threads import workspace
 
-#: Bytes of shifted signals made at a time: they should still be in cache when they are used.
-_CHUNK_BYTES = 2**21
+class SparseMatrix(Protocol):
+    """The two passes of a filter bank, each the other's adjoint, and memory for a chunk of samples."""
+
+    @property
+    def chunk_bytes(self) -> int:
+        """Bytes of shifted signals to make at a time."""
+
+    def krylov(self, x: Tensor, order: int, out: Tensor) -> Tensor:
+        """Write [x, Cx, …, C^order x] of x (B, N, F) to ``out`` (B, N, order + 1, F)."""
+
+    def horner(self, u: Tensor, out: Tensor) -> Tensor:
+        """Write the sum over k of C^k u_k for u (B, N, order + 1, F) to ``out`` (B, N, F)."""
+
+    def workspace(self, shape: tuple[int, ...], dtype: torch.dtype) -> Tensor:
+        """Return memory that only this call uses."""
 
 
-def sparse_filter_bank(matrix: passes.CSR, x: Tensor, weight: Tensor, bias: Tensor | None) -> Tensor:
+def sparse_filter_bank(matrix: SparseMatrix, x: Tensor, weight: Tensor, bias: Tensor | None) -> Tensor:
     r"""Return :math:`\sum_k C^k x W_k + b` for x (B, N, in) and weight (K + 1, in, out)."""
     result: Tensor = _SparseFilterBank.apply(x, weight, bias, matrix)
     return result
@@ -29,22 +40,22 @@ class _SparseFilterBank(torch.autograd.Function):
     """
 
     @staticmethod
-    def forward(ctx: Any, x: Tensor, weight: Tensor, bias: Tensor | None, matrix: passes.CSR) -> Tensor:
+    def forward(ctx: Any, x: Tensor, weight: Tensor, bias: Tensor | None, matrix: SparseMatrix) -> Tensor:
         taps, n_in, n_out = weight.shape
         batch, n, _ = x.shape
         widening = n_in < n_out
         y = x.new_empty(batch, n, n_out)
         kept = x
         if widening:
-            kept = passes.krylov(matrix, x, taps - 1, x.new_empty(batch, n, taps, n_in))
+            kept = matrix.krylov(x, taps - 1, x.new_empty(batch, n, taps, n_in))
             _mix(kept.view(-1, taps * n_in), weight.view(taps * n_in, n_out), bias, y.view(-1, n_out))
         else:
             side = weight.transpose(0, 1).reshape(n_in, taps * n_out)
-            for rows in chunks(batch, n * taps * n_out * x.element_size()):
+            for rows in chunks(batch, n * taps * n_out * x.element_size(), matrix.chunk_bytes):
                 part = x[rows]
-                u = workspace("chunk", (len(part), n, taps, n_out), x.dtype)
+                u = matrix.workspace((len(part), n, taps, n_out), x.dtype)
                 torch.mm(part.view(-1, n_in), side, out=u.view(-1, taps * n_out))
-                passes.horner(matrix, u, y[rows])
+                matrix.horner(u, y[rows])
                 if bias is not None:
                     y[rows].add_(bias)
         ctx.save_for_backward(kept, weight)
@@ -63,7 +74,7 @@ class _SparseFilterBank(torch.autograd.Function):
 
 
 def _backward_widening(
-    matrix: passes.CSR, z: Tensor, weight: Tensor, dy: Tensor, wants_x: bool, wants_weight: bool
+    matrix: SparseMatrix, z: Tensor, weight: Tensor, dy: Tensor, wants_x: bool, wants_weight: bool
 ) -> tuple[Tensor | None, Tensor | None]:
     taps, n_in, n_out = weight.shape
     batch, n, _ = dy.shape
@@ -74,26 +85,26 @@ def _backward_widening(
         return None, dw
     dx = dy.new_empty(batch, n, n_in)
     side = weight.reshape(taps * n_in, n_out).T
-    for rows in chunks(batch, n * taps * n_in * dy.element_size()):
+    for rows in chunks(batch, n * taps * n_in * dy.element_size(), matrix.chunk_bytes):
         part = dy[rows]
-        g = workspace("chunk", (len(part), n, taps, n_in), dy.dtype)
+        g = matrix.workspace((len(part), n, taps, n_in), dy.dtype)
         torch.mm(part.view(-1, n_out), side, out=g.view(-1, taps * n_in))
-        passes.horner(matrix, g, dx[rows])
+        matrix.horner(g, dx[rows])
     return dx, dw
 
 
 def _backward_narrowing(
-    matrix: passes.CSR, x: Tensor, weight: Tensor, dy: Tensor, wants_x: bool, wants_weight: bool
+    matrix: SparseMatrix, x: Tensor, weight: Tensor, dy: Tensor, wants_x: bool, wants_weight: bool
 ) -> tuple[Tensor | None, Tensor | None]:
     taps, n_in, n_out = weight.shape
     batch, n, _ = dy.shape
     dx = torch.empty_like(x) if wants_x else None
     dw = x.new_zeros(n_in, taps * n_out) if wants_weight else None
     side = weight.transpose(1, 2).reshape(taps * n_out, n_in)
-    for rows in chunks(batch, n * taps * n_out * dy.element_size()):
+    for rows in chunks(batch, n * taps * n_out * dy.element_size(), matrix.chunk_bytes):
         part = dy[rows]
-        d = workspace("chunk", (len(part), n, taps, n_out), dy.dtype)
-        d = passes.krylov(matrix, part, taps - 1, d).view(-1, taps * n_out)
+        d = matrix.workspace((len(part), n, taps, n_out), dy.dtype)
+        d = matrix.krylov(part, taps - 1, d).view(-1, taps * n_out)
         if dx is not None:
             torch.mm(d, side, out=dx[rows].view(-1, n_in))
         if dw is not None:
@@ -108,7 +119,7 @@ def _mix(z: Tensor, weight: Tensor, bias: Tensor | None, out: Tensor) -> None:
         torch.addmm(bias, z, weight, out=out)
 
 
-def chunks(batch: int, sample_bytes: int, chunk_bytes: int = _CHUNK_BYTES) -> list[slice]:
+def chunks(batch: int, sample_bytes: int, chunk_bytes: int) -> list[slice]:
     """Cut a batch into runs of samples of about ``chunk_bytes``, with work for every thread."""
     rows = max(chunk_bytes // max(sample_bytes, 1), torch.get_num_threads())
     return [slice(i, min(i + rows, batch)) for i in range(0, batch, rows)]

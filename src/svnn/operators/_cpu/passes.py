@@ -18,14 +18,6 @@ _LANE_BYTES = 256
 _MIN_ROW_BLOCK = 64
 
 
-class CSR(NamedTuple):
-    """A matrix as the kernels read it: values, int32 columns, int64 row starts."""
-
-    values: Tensor
-    columns: Tensor
-    row_starts: Tensor
-
-
 @cache
 def kernels() -> Any:
     """Return the compiled kernels, or None where numba is missing."""
@@ -40,17 +32,32 @@ def kernels() -> Any:
         return None
 
 
-def krylov(matrix: CSR, x: Tensor, order: int, out: Tensor) -> Tensor:
-    """Write [x, Cx, …, C^order x] of x (B, N, F) to ``out`` (B, N, order + 1, F)."""
-    return _run(matrix, x, out, order, horner=False)
+class CPUMatrix(NamedTuple):
+    """A CSR matrix as the kernels read it, with the passes of :mod:`svnn.operators._sparse_bank`."""
+
+    values: Tensor
+    columns: Tensor  # int32
+    row_starts: Tensor  # int64
+
+    @property
+    def chunk_bytes(self) -> int:
+        """Bytes of shifted signals to make at a time: they should still be in cache when they are used."""
+        return 2**21
+
+    def krylov(self, x: Tensor, order: int, out: Tensor) -> Tensor:
+        """Write [x, Cx, …, C^order x] of x (B, N, F) to ``out`` (B, N, order + 1, F)."""
+        return _run(self, x, out, order, horner=False)
+
+    def horner(self, u: Tensor, out: Tensor) -> Tensor:
+        """Write the sum over k of C^k u_k for u (B, N, order + 1, F) to ``out`` (B, N, F)."""
+        return _run(self, u, out, u.shape[2] - 1, horner=True)
+
+    def workspace(self, shape: tuple[int, ...], dtype: torch.dtype) -> Tensor:
+        """Return memory for a chunk, the same in every call."""
+        return workspace("chunk", shape, dtype)
 
 
-def horner(matrix: CSR, u: Tensor, out: Tensor) -> Tensor:
-    """Write the sum over k of C^k u_k for u (B, N, order + 1, F) to ``out`` (B, N, F)."""
-    return _run(matrix, u, out, u.shape[2] - 1, horner=True)
-
-
-def _run(matrix: CSR, source: Tensor, out: Tensor, order: int, horner: bool) -> Tensor:
+def _run(matrix: CPUMatrix, source: Tensor, out: Tensor, order: int, horner: bool) -> Tensor:
     if order == 0:
         return out.copy_(source.view(out.shape))
     module = kernels()
