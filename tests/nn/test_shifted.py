@@ -55,7 +55,9 @@ def test_rows_can_be_taken(n_values, order, backend, kind):
 def test_moments_are_those_of_the_shifted_values():
     for n_values, order, backend, _kind in CASES:
         x, shift = problem(n_values, backend)
-        powers = PowerSignals.from_shift(x.double(), shift.to(dtype=torch.float64), order).powers[..., :-1].flatten(0, 1)
+        powers = (
+            PowerSignals.from_shift(x.double(), shift.to(dtype=torch.float64), order).powers[..., :-1].flatten(0, 1)
+        )
         mean, covariance = ShiftedSignals.of(x, shift, order).moments
         assert torch.allclose(mean.double(), powers.mean(0), atol=1e-5)
         assert torch.allclose(covariance.double(), torch.atleast_2d(powers.T.cov(correction=0)), atol=1e-4)

@@ -13,7 +13,7 @@ from svnn import as_operator
 from svnn.operators._cpu import passes, threads
 from svnn.operators._cpu.passes import CPUMatrix
 from svnn.operators._gpu.passes import GPUMatrix
-from svnn.operators._sparse_bank import sparse_filter_bank
+from svnn.operators._fused_bank import fused_filter_bank
 from svnn.operators._spectral_bank import spectral_pays
 
 TOLERANCE = {torch.float32: 2e-5, torch.float64: 1e-12}
@@ -155,5 +155,5 @@ def test_the_passes_of_the_gpu_without_triton(n_in, n_out):
     C = torch.tensor(covariance(24, 0.4))
     matrix = GPUMatrix(C.to_sparse_csr())
     tensors = [torch.randn(s, dtype=torch.float64) for s in [(5, 24, n_in), (4, n_in, n_out), (n_out,)]]
-    ours = gradients(lambda *t: sparse_filter_bank(matrix, *t), *tensors)
+    ours = gradients(lambda *t: fused_filter_bank(matrix, *t), *tensors)
     assert_same(ours, gradients(lambda *t: textbook(C, *t), *tensors), torch.float64)

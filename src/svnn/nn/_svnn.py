@@ -6,10 +6,10 @@ from collections.abc import Sequence
 from itertools import pairwise
 from typing import Any
 
-import torch
 from torch import Tensor, nn
 
 from svnn.nn._filter import CovarianceFilter, as_shifts
+from svnn.nn._norm import NodeNorm
 from svnn.nn._readout import Readout
 from svnn.nn._shifted import ShiftedSignals
 from svnn.operators import CovarianceOperator
@@ -129,8 +129,11 @@ class SVNN(nn.Module):
     def embed(self, x: Tensor | ShiftedSignals, shift: Any = None) -> Tensor:
         """Return the node embeddings before the readout, of shape (…, N, hidden[-1])."""
         for layer, norm, shifts in zip(self.filters, self.norms, self._layer_shifts(shift), strict=True):
-            u = first_layer(x, layer, norm) if isinstance(x, ShiftedSignals) else norm(layer(x, shifts))
-            x = self.dropout(self.activation(u))
+            if isinstance(x, ShiftedSignals):
+                u = first_layer(x, layer, norm, self.activation)
+            else:
+                u = norm_then(norm, self.activation, layer(x, shifts))
+            x = self.dropout(u)
         assert isinstance(x, Tensor)
         return x
 
@@ -160,8 +163,8 @@ def normalized_together(shifts: list[CovarianceOperator]) -> list[CovarianceOper
     return [s.normalized(scale) if s.scale is None else s for s in shifts]
 
 
-def first_layer(x: ShiftedSignals, layer: Any, norm: nn.Module) -> Tensor:
-    """Return ``norm(layer(x))`` for signals whose shifts are known, the norm folded into the weights if it can be."""
+def first_layer(x: ShiftedSignals, layer: Any, norm: nn.Module, activation: nn.Module) -> Tensor:
+    """Return the layer's output for signals whose shifts are known, the norm folded into the weights if it can be."""
     if x.order != layer.order or x.shape[2] != layer.in_features:
         raise ValueError(
             f"x holds {x.shape[2]} values a node shifted {x.order} times, the filter takes {layer.in_features} "
@@ -170,41 +173,12 @@ def first_layer(x: ShiftedSignals, layer: Any, norm: nn.Module) -> Tensor:
     if isinstance(norm, NodeNorm) and layer.bias is None:
         moments = x.batch_moments() if norm.training else None
         if moments is not None or not norm.training:
-            return x.filtered(*norm.folded(layer.weight, moments, x.shape[0] * x.shape[1]))
-    y: Tensor = norm(x.filtered(layer.weight, layer.bias))
+            folded: Tensor = activation(x.filtered(*norm.folded(layer.weight, moments, x.shape[0] * x.shape[1])))
+            return folded
+    return norm_then(norm, activation, x.filtered(layer.weight, layer.bias))
+
+
+def norm_then(norm: nn.Module, activation: nn.Module, u: Tensor) -> Tensor:
+    """Return ``activation(norm(u))``."""
+    y: Tensor = norm.then(activation, u) if isinstance(norm, NodeNorm) else activation(norm(u))
     return y
-
-
-class NodeNorm(nn.BatchNorm1d):
-    """Batch norm of each of the F values over all samples and nodes of a (…, N, F) tensor.
-
-    A single value per channel has no spread to normalise by; the running statistics serve then.
-    """
-
-    def forward(self, u: Tensor) -> Tensor:
-        flat = u.reshape(-1, u.shape[-1])
-        if self.training and len(flat) == 1:
-            return nn.functional.batch_norm(
-                flat, self.running_mean, self.running_var, self.weight, self.bias, eps=self.eps
-            ).reshape(u.shape)
-        return super().forward(flat).reshape(u.shape)
-
-    def folded(self, weight: Tensor, moments: tuple[Tensor, Tensor] | None, count: int) -> tuple[Tensor, Tensor]:
-        r"""Return the weight and bias of a filter that is followed by this norm.
-
-        The outputs of :math:`z^T W` have mean :math:`m^T W` and variances :math:`\operatorname{diag}(W^T S W)`
-        where ``moments`` = (m, S) are those of the ``count`` inputs z. Without moments (or with a single
-        input) the running statistics serve.
-        """
-        running: tuple[Any, Any] = (self.running_mean, self.running_var)
-        mean, variance = running
-        flat = weight.flatten(0, 1)
-        if moments is not None and count > 1:
-            mean = moments[0] @ flat
-            variance = (flat * (moments[1] @ flat)).sum(0).clamp_min(0)
-            with torch.no_grad():
-                for old, new in zip(running, (mean, variance * (count / (count - 1))), strict=True):
-                    old.lerp_(new, self.momentum)
-                self.num_batches_tracked.add_(1)  # type: ignore[union-attr]
-        factor = self.weight * torch.rsqrt(variance + self.eps)
-        return weight * factor, self.bias - mean * factor

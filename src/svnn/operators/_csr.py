@@ -12,8 +12,8 @@ from torch import Tensor
 
 from svnn.operators._base import CovarianceOperator, fused
 from svnn.operators._cpu.passes import CPUMatrix, kernels
+from svnn.operators._fused_bank import ShiftPasses, fused_filter_bank
 from svnn.operators._gpu.passes import GPUMatrix
-from svnn.operators._sparse_bank import SparseMatrix, sparse_filter_bank
 
 
 class CSROperator(CovarianceOperator):
@@ -39,15 +39,15 @@ class CSROperator(CovarianceOperator):
     def _filter(self, x: Tensor, weight: Tensor, bias: Tensor | None) -> Tensor | None:
         if not fused(x, weight) or (x.device.type == "cpu" and kernels() is None):
             return None
-        return sparse_filter_bank(self._passes(), x.contiguous(), weight, bias)
+        return fused_filter_bank(self._passes(), x.contiguous(), weight, bias)
 
-    def _passes(self) -> SparseMatrix:
-        def make() -> SparseMatrix:
+    def _passes(self) -> ShiftPasses:
+        def make() -> ShiftPasses:
             if self.device.type != "cpu":
                 return GPUMatrix(self._torch())
             return CPUMatrix(self.values.detach(), self.columns.to(torch.int32), self.row_starts.to(torch.int64))
 
-        passes: SparseMatrix = self._cached("passes", make)
+        passes: ShiftPasses = self._cached("passes", make)
         return passes
 
     def _torch(self) -> Tensor:

@@ -8,10 +8,12 @@ import torch
 from torch import Tensor
 
 from svnn.operators._base import CovarianceOperator, fused
+from svnn.operators._cpu.passes import CPUMatrix, kernels
+from svnn.operators._fused_bank import fused_filter_bank
 from svnn.operators._spectral_bank import Spectrum, spectral_filter_bank, spectral_pays
 
-#: Up to this size the eigenbasis is found in a fraction of a second, and soon repaid.
-_SPECTRAL_LIMIT = 1024
+#: Up to this size the eigenbasis is found in a fraction of a second, and a sample's signals fit the cache.
+_FUSED_LIMIT = 1024
 #: Up to this size one product a sample beats rearranging the batch into one large product.
 _PER_SAMPLE_LIMIT = 512
 
@@ -38,11 +40,13 @@ class DenseOperator(CovarianceOperator):
 
     def _filter(self, x: Tensor, weight: Tensor, bias: Tensor | None) -> Tensor | None:
         n, (taps, n_in, n_out) = self.shape[0], weight.shape
-        if self.fleeting or n > _SPECTRAL_LIMIT or not spectral_pays(n, taps - 1, n_in, n_out):
+        if x.device.type != "cpu" or n > _FUSED_LIMIT or self.matrix.requires_grad or not fused(x, weight):
             return None
-        if x.device.type != "cpu" or self.matrix.requires_grad or not fused(x, weight):
+        if not self.fleeting and spectral_pays(n, taps - 1, n_in, n_out):
+            return spectral_filter_bank(self.spectrum(), x.contiguous(), weight, bias)
+        if kernels() is None:
             return None
-        return spectral_filter_bank(self.spectrum(), x.contiguous(), weight, bias)
+        return fused_filter_bank(CPUMatrix(self.matrix.contiguous()), x.contiguous(), weight, bias)
 
     def spectrum(self) -> Spectrum:
         """Return the eigenvalues and eigenvectors, found once and kept."""
@@ -55,7 +59,7 @@ class DenseOperator(CovarianceOperator):
         A layer of F' outputs then costs ``(F + N) F'`` instead of ``(order + 1) F F'`` products a node.
         """
         n = self.shape[0]
-        return n <= _SPECTRAL_LIMIT and not self.matrix.requires_grad and n < order * n_values
+        return n <= _FUSED_LIMIT and not self.matrix.requires_grad and n < order * n_values
 
     def _tensors(self) -> tuple[Tensor, ...]:
         return (self.matrix,)

@@ -8,7 +8,7 @@ import torch
 from torch import Tensor
 
 from svnn.operators._cpu.threads import workspace
-from svnn.operators._sparse_bank import chunks
+from svnn.operators._fused_bank import chunks
 
 #: Bytes of rotated signals made at a time; every node's product should have many rows.
 _CHUNK_BYTES = 2**24

@@ -1,4 +1,4 @@
-"""The two passes of a filter bank over the CSR rows, as C functions that threads share.
+"""The two passes of a filter bank over the rows of a matrix, CSR or dense, as C functions that threads share.
 
 ``krylov`` turns signals x (B, N, F) into [x, Cx, …, C^K x] of shape (B, N, K+1, F); ``horner``, its
 adjoint, turns (B, N, K+1, F) into the sum over k of C^k u_k. Samples go in groups whose values
@@ -12,13 +12,21 @@ from __future__ import annotations
 import numpy as np
 from numba import carray, cfunc, njit, types
 
-from svnn.operators._cpu.vectors import copy_vector, fetch_add, load, load_int, shift_row, store
+from svnn.operators._cpu.vectors import (
+    copy_vector,
+    fetch_add,
+    load,
+    load_int,
+    shift_block,
+    shift_row,
+    store,
+)
 
 # The fields of a job, an array of int64: counters that the threads advance and what to do, the shapes
 # of the signals and of their groups, the addresses of the arrays.
 NEXT, SLOT, ITEMS, HORNER, ROW_BLOCK, STEP = range(6)
 B, N, F, K, GROUP, LANES, SIZE = range(6, 13)
-VALUES, COLUMNS, ROWS, IN, OUT, SCRATCH = range(13, 19)
+VALUES, COLUMNS, ROWS, IN, OUT, SCRATCH = range(13, 19)  # a dense matrix has neither COLUMNS nor ROWS: 0
 FIELDS = 19
 
 
@@ -57,41 +65,61 @@ def _keep_input(zero, job, group):
 
 
 @njit
+def _rows_times(zero, job, i, n_rows, src, stride, add, add_stride, dst, dst_stride, copy, copy_stride):
+    """Write rows ``i`` to ``i + n_rows`` of the matrix times ``src``, plus ``add``, to ``dst`` and ``copy``."""
+    vectors = job[LANES] * job[SIZE] // 64
+    if job[ROWS] == 0:
+        shift_block(
+            zero, job[VALUES], job[N], i, n_rows, src, stride, add, add_stride, dst, dst_stride, copy, copy_stride,
+            vectors,
+        )  # fmt: skip
+    else:
+        start, stop = load_int(job[ROWS], i), load_int(job[ROWS], i + 1)
+        shift_row(zero, job[VALUES], job[COLUMNS], start, stop, src, stride, add, dst, copy, vectors)
+
+
+@njit
 def _shift(zero, job, group, k, lo, hi, src, stride, dst):
     """Shift rows ``lo`` to ``hi`` of a group: the k-th step of either pass."""
     n, f, lanes, size, order = job[N], job[F], job[LANES], job[SIZE], job[K]
-    planes, vectors = order + 1, lanes * size // 64
+    planes, width = order + 1, lanes * size
     first = group * job[GROUP]
-    m = min(job[GROUP], job[B] - first)
     horner = job[HORNER] != 0
     last = k == 0 if horner else k == order
-    whole = job[GROUP] == 1 and lanes == f
-    for i in range(lo, hi):
-        start, stop = load_int(job[ROWS], i), load_int(job[ROWS], i + 1)
-        row = dst + i * lanes * size
-        plane = (((first * n + i) * planes) + k) * f * size
+    whole = job[GROUP] == 1 and lanes == f  # one sample of whole vectors: no need to gather or scatter
+    i = lo
+    while i < hi:
+        rows = 4 if job[ROWS] == 0 and i + 4 <= hi else 1
+        row = dst + i * width
+        plane = ((first * n + i) * planes + k) * f * size
         if whole and horner:
-            to = job[OUT] + (first * n + i) * f * size if last else row
-            shift_row(
-                zero, job[VALUES], job[COLUMNS], start, stop, src, stride, job[IN] + plane, to, 0, vectors
-            )  # fmt: skip
+            to = job[OUT] + (first * n + i) * width if last else row
+            _rows_times(zero, job, i, rows, src, stride, job[IN] + plane, planes * width, to, width, 0, 0)
         elif whole:
-            shift_row(
-                zero, job[VALUES], job[COLUMNS], start, stop, src, stride, 0, 0 if last else row, job[OUT] + plane,
-                vectors,
-            )  # fmt: skip
+            to = 0 if last else row
+            _rows_times(zero, job, i, rows, src, stride, 0, 0, to, width, job[OUT] + plane, planes * width)
         else:
-            shift_row(zero, job[VALUES], job[COLUMNS], start, stop, src, stride, 0, row, 0, vectors)
-            for s in range(m):
-                at = (((first + s) * n + i) * planes + k) * f
-                for c in range(f):
-                    value = load(zero, row, s * f + c)
-                    if not horner:
-                        store(value, job[OUT], at + c)
-                    elif last:
-                        store(value + load(zero, job[IN], at + c), job[OUT], ((first + s) * n + i) * f + c)
-                    else:
-                        store(value + load(zero, job[IN], at + c), row, s * f + c)
+            _rows_times(zero, job, i, rows, src, stride, 0, 0, row, width, 0, 0)
+            for r in range(i, i + rows):
+                _scatter(zero, job, group, k, r, dst + r * width, last)
+        i += rows
+
+
+@njit
+def _scatter(zero, job, group, k, i, row, last):
+    """Bring the row of a group, its samples side by side, to where it belongs; for Horner, add the input first."""
+    n, f, planes = job[N], job[F], job[K] + 1
+    first = group * job[GROUP]
+    for s in range(min(job[GROUP], job[B] - first)):
+        at = (((first + s) * n + i) * planes + k) * f
+        for c in range(f):
+            value = load(zero, row, s * f + c)
+            if job[HORNER] == 0:
+                store(value, job[OUT], at + c)
+            elif last:
+                store(value + load(zero, job[IN], at + c), job[OUT], ((first + s) * n + i) * f + c)
+            else:
+                store(value + load(zero, job[IN], at + c), row, s * f + c)
 
 
 @njit

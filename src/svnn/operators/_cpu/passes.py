@@ -33,11 +33,11 @@ def kernels() -> Any:
 
 
 class CPUMatrix(NamedTuple):
-    """A CSR matrix as the kernels read it, with the passes of :mod:`svnn.operators._sparse_bank`."""
+    """A CSR or dense matrix as the kernels read it, with the passes of :mod:`svnn.operators._fused_bank`."""
 
     values: Tensor
-    columns: Tensor  # int32
-    row_starts: Tensor  # int64
+    columns: Tensor | None = None  # int32; None for a dense matrix
+    row_starts: Tensor | None = None  # int64
 
     @property
     def chunk_bytes(self) -> int:
@@ -72,7 +72,7 @@ def _run(matrix: CPUMatrix, source: Tensor, out: Tensor, order: int, horner: boo
     scratch = workspace("scratch", (slots * 2 * n * lanes + 64,), source.dtype).data_ptr()
     what = (0, 0, groups, horner, rows, 0)
     shapes = (batch, n, values, order, group, lanes, size)
-    arrays = (t.data_ptr() for t in (*matrix, source, out))
+    arrays = (0 if t is None else t.data_ptr() for t in (*matrix, source, out))
     job = np.array([*what, *shapes, *arrays, scratch + -scratch % 64], dtype=np.int64)
     address = (module.work32 if size == 4 else module.work64).address
     if not by_rows:

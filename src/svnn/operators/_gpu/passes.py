@@ -23,7 +23,7 @@ def _kernels() -> Any:
 
 
 class GPUMatrix:
-    """A CSR matrix on a GPU with the passes of :mod:`svnn.operators._sparse_bank`; N×N is never allocated."""
+    """A CSR matrix on a GPU with the passes of :mod:`svnn.operators._fused_bank`; N×N is never allocated."""
 
     chunk_bytes = 2**30
 

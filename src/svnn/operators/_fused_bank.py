@@ -1,4 +1,4 @@
-"""The filter bank on a sparse matrix: matrix products and shifts in turn, a few samples at a time."""
+"""The filter bank by shifts: matrix products and passes over the matrix in turn, a few samples at a time."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ import torch
 from torch import Tensor
 
 
-class SparseMatrix(Protocol):
+class ShiftPasses(Protocol):
     """The two passes of a filter bank, each the other's adjoint, and memory for a chunk of samples."""
 
     @property
@@ -25,13 +25,13 @@ class SparseMatrix(Protocol):
         """Return memory that only this call uses."""
 
 
-def sparse_filter_bank(matrix: SparseMatrix, x: Tensor, weight: Tensor, bias: Tensor | None) -> Tensor:
+def fused_filter_bank(matrix: ShiftPasses, x: Tensor, weight: Tensor, bias: Tensor | None) -> Tensor:
     r"""Return :math:`\sum_k C^k x W_k + b` for x (B, N, in) and weight (K + 1, in, out)."""
-    result: Tensor = _SparseFilterBank.apply(x, weight, bias, matrix)
+    result: Tensor = _FusedFilterBank.apply(x, weight, bias, matrix)
     return result
 
 
-class _SparseFilterBank(torch.autograd.Function):
+class _FusedFilterBank(torch.autograd.Function):
     """Shifts the narrower of the two sides, forward and backward.
 
     From few values to many, ``Z = [x, Cx, …]`` is kept and ``dW = Zᵀ dY``. From many to few, one
@@ -40,7 +40,7 @@ class _SparseFilterBank(torch.autograd.Function):
     """
 
     @staticmethod
-    def forward(ctx: Any, x: Tensor, weight: Tensor, bias: Tensor | None, matrix: SparseMatrix) -> Tensor:
+    def forward(ctx: Any, x: Tensor, weight: Tensor, bias: Tensor | None, matrix: ShiftPasses) -> Tensor:
         taps, n_in, n_out = weight.shape
         batch, n, _ = x.shape
         widening = n_in < n_out
@@ -74,7 +74,7 @@ class _SparseFilterBank(torch.autograd.Function):
 
 
 def _backward_widening(
-    matrix: SparseMatrix, z: Tensor, weight: Tensor, dy: Tensor, wants_x: bool, wants_weight: bool
+    matrix: ShiftPasses, z: Tensor, weight: Tensor, dy: Tensor, wants_x: bool, wants_weight: bool
 ) -> tuple[Tensor | None, Tensor | None]:
     taps, n_in, n_out = weight.shape
     batch, n, _ = dy.shape
@@ -94,7 +94,7 @@ def _backward_widening(
 
 
 def _backward_narrowing(
-    matrix: SparseMatrix, x: Tensor, weight: Tensor, dy: Tensor, wants_x: bool, wants_weight: bool
+    matrix: ShiftPasses, x: Tensor, weight: Tensor, dy: Tensor, wants_x: bool, wants_weight: bool
 ) -> tuple[Tensor | None, Tensor | None]:
     taps, n_in, n_out = weight.shape
     batch, n, _ = dy.shape

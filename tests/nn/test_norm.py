@@ -1,0 +1,51 @@
+"""The fused norm is torch's batch norm."""
+
+import copy
+
+import pytest
+import torch
+from torch import nn
+
+from svnn.nn._norm import NodeNorm
+
+
+@pytest.mark.parametrize("activation", [nn.LeakyReLU(0.1), nn.ReLU(), nn.Identity(), nn.Tanh()])
+@pytest.mark.parametrize("dtype", [torch.float32, torch.float64])
+@pytest.mark.parametrize("shape", [(300, 7, 5), (1, 2, 16), (4, 600, 3)])
+def test_fused_equals_separate(activation, dtype, shape):
+    torch.manual_seed(0)
+    norm = NodeNorm(shape[-1]).to(dtype)
+    with torch.no_grad():
+        norm.weight.uniform_(-2, 2)
+        norm.bias.uniform_(-1, 1)
+    twin = copy.deepcopy(norm)
+    # Single precision carries seven digits; where a value lies on the kink of the rectifier, a rounding decides.
+    single = dtype == torch.float32
+    u = ((3 if single else 100) + torch.randn(shape, dtype=dtype)).requires_grad_()
+    gradient = torch.randn(shape, dtype=dtype)
+    fused, separate = norm.then(activation, u), activation(twin(u))
+    torch.testing.assert_close(fused, separate, rtol=0, atol=1e-4 if single else 1e-9)
+    ours = torch.autograd.grad(fused, (u, norm.weight, norm.bias), gradient)
+    theirs = torch.autograd.grad(separate, (u, twin.weight, twin.bias), gradient)
+    for a, b in zip(ours, theirs, strict=True):
+        assert (a - b).abs().mean() <= (1e-3 if single else 1e-9) * max(1, b.abs().max())
+    for a, b in zip(norm.buffers(), twin.buffers(), strict=True):
+        torch.testing.assert_close(a, b, rtol=1e-4 if single else 1e-9, atol=1e-4 if single else 1e-9)
+
+
+def test_in_evaluation_the_running_statistics_serve():
+    norm = NodeNorm(3).eval()
+    u = torch.randn(4, 5, 3)
+    torch.testing.assert_close(norm.then(nn.ReLU(), u), nn.functional.relu(u / (1 + norm.eps) ** 0.5))
+
+
+def test_a_single_value_has_no_spread():
+    norm = NodeNorm(3)
+    u = torch.randn(1, 1, 3)
+    torch.testing.assert_close(norm.then(nn.Identity(), u), u / (1 + norm.eps) ** 0.5)
+
+
+def test_gradients_pass_gradcheck():
+    norm = NodeNorm(3).double()
+    u = torch.randn(6, 2, 3, dtype=torch.float64, requires_grad=True)
+    assert torch.autograd.gradcheck(lambda v: norm.then(nn.LeakyReLU(0.2), v), (u,))
