@@ -12,8 +12,8 @@ from hypothesis import strategies as st
 from svnn import as_operator
 from svnn.operators._cpu import passes, threads
 from svnn.operators._cpu.passes import CPUMatrix
-from svnn.operators._gpu.passes import GPUMatrix
 from svnn.operators._fused_bank import fused_filter_bank
+from svnn.operators._gpu.passes import GPUMatrix
 from svnn.operators._spectral_bank import spectral_pays
 
 TOLERANCE = {torch.float32: 2e-5, torch.float64: 1e-12}

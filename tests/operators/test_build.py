@@ -58,13 +58,32 @@ def test_the_source_is_not_changed_by_the_operator():
     assert op.to_dense()[0, 0] == 2
 
 
-def test_auto_takes_csr_for_large_sparse_matrices_only():
+def test_auto_takes_csr_for_sparse_matrices_and_dense_for_others():
     large = sp.eye_array(1000, format="csr")
     assert as_operator(large).backend == "csr"
     assert as_operator(np.ones((300, 300))).backend == "dense"
-    assert as_operator(C).backend == "dense"
     assert choose_backend(5000, 0.15) == "csr"
-    assert choose_backend(300, 0.15) == "dense"
+    assert choose_backend(5000, 0.95) == "dense"
+    # In the eigenbasis the cost does not grow with the order.
+    assert choose_backend(117, 0.1, n_in=32, order=2) == "csr"
+    assert choose_backend(117, 0.1, n_in=32, order=12) == "dense"
+    assert choose_backend(2000, 0.01, device="cuda") == "csr"
+    assert choose_backend(2000, 0.3, device="cuda") == "dense"
+
+
+def test_an_operator_of_free_choice_runs_a_bank_in_the_better_backend():
+    dense = np.ones((60, 60)) / 60
+    operator = as_operator(sp.csr_array(dense) * (np.random.default_rng(0).random((60, 60)) < 2))
+    x, weight = torch.randn(3, 60, 8).double(), torch.randn(9, 8, 8).double()
+    expected = as_operator(dense, backend="csr").filter(x, weight)
+    assert torch.allclose(operator.filter(x, weight), expected)
+    sparse = as_operator(sp.eye_array(60, format="csr"))
+    assert sparse.adaptive and sparse.backend == "csr"
+    assert torch.allclose(sparse.filter(x, weight), x @ weight.sum(0))
+    assert sparse.__dict__["_memo"]["twin"].backend == "dense"
+    fixed = as_operator(sp.eye_array(60, format="csr"), backend="csr")
+    fixed.filter(x, weight)
+    assert not fixed.adaptive and "twin" not in fixed.__dict__["_memo"]
 
 
 @pytest.mark.parametrize(

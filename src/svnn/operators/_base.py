@@ -37,6 +37,7 @@ class CovarianceOperator(ABC):
     backend: ClassVar[str]
     shape: tuple[int, int]
     scale: float | None = None
+    adaptive: bool = False  #: free to run a filter bank in another backend where that is faster
     fleeting: bool = False  #: used once or twice only, as a random realisation is: prepare nothing for it
 
     @abstractmethod
@@ -100,6 +101,10 @@ class CovarianceOperator(ABC):
             raise ValueError(f"x must have shape (..., {n}, F) for an operator on {n} nodes, got {tuple(x.shape)}.")
         operator = self if x.dtype == self.dtype else self._cast(x.dtype)
         batch = x.reshape(-1, n, n_in)
+        if operator.adaptive:
+            from svnn.operators._build import suited  # which knows all backends
+
+            operator = suited(operator, n_in, n_out, taps - 1, len(batch))
         y = operator._filter(batch, weight, bias) if taps > 1 and len(batch) else None
         if y is None:
             y = operator._reference_filter(batch, weight, bias)

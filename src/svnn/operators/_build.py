@@ -10,11 +10,17 @@ import torch
 from torch import Tensor
 
 from svnn.operators._base import CovarianceOperator
+from svnn.operators._cost import bank_seconds
 from svnn.operators._csr import CSROperator
 from svnn.operators._dense import DenseOperator
 from svnn.operators._lowrank import LowRankOperator
 
 BACKENDS = ("auto", "dense", "csr", "lowrank")
+
+#: On a GPU, sparser and larger matrices than this are stored sparse.
+_GPU_DENSITY, _GPU_NODES = 0.05, 512
+#: Up to this size, 16 MB in single precision, a sparse operator may keep a dense copy of itself.
+_TWIN_LIMIT = 2048
 
 
 def as_operator(
@@ -31,7 +37,8 @@ def as_operator(
         An operator comes back as it is where nothing else is asked for.
     backend : {"auto", "dense", "csr", "lowrank"}, default="auto"
         How to store the matrix. "auto" takes the faster of dense and CSR for its size and
-        density. "lowrank" factors the matrix by its eigenvectors; to build it from data instead,
+        density, by a measured model, and looks again when it knows the filter bank it is to run.
+        "lowrank" factors the matrix by its eigenvectors; to build it from data instead,
         see :func:`svnn.operators.from_data`.
     device, dtype : optional
         Where to put it and in which precision; by default those of ``C``. An operator shifts
@@ -59,10 +66,10 @@ def as_operator(
     if isinstance(C, CovarianceOperator):
         operator = C
         if backend not in ("auto", C.backend):
-            operator = _store(C.to_scipy() if backend == "csr" else C.to_dense(), backend)
+            operator = _store(C.to_scipy() if backend == "csr" else C.to_dense(), backend, C.device)
             operator.scale = C.scale
     else:
-        operator = _store(_checked(C), backend)
+        operator = _store(_checked(C), backend, device or getattr(C, "device", "cpu"))
     # Sparse matrices pass through the CPU; they go back to where they came from.
     device = getattr(C, "device", operator.device) if device is None and not isinstance(C, np.ndarray) else device
     target, dtype = torch.device(device or "cpu"), dtype or operator.dtype
@@ -115,11 +122,15 @@ def _checked(C: Any) -> Any:
     return C
 
 
-def _store(C: Any, backend: str) -> CovarianceOperator:
+def _store(C: Any, backend: str, device: Any) -> CovarianceOperator:
     n = C.shape[0]
     if backend == "auto":
         nnz = C.nnz if sp.issparse(C) else int(torch.count_nonzero(C))
-        backend = choose_backend(n, nnz / max(n * n, 1))
+        learned = isinstance(C, Tensor) and C.requires_grad  # only the dense backend has gradients for the matrix
+        density = nnz / max(n * n, 1)
+        operator = _store(C, "dense" if learned else choose_backend(n, density, device=device), device)
+        operator.adaptive = not learned
+        return operator
     if backend == "csr":
         if sp.issparse(C):
             return CSROperator.from_scipy(C)
@@ -129,20 +140,31 @@ def _store(C: Any, backend: str) -> CovarianceOperator:
     return DenseOperator(dense) if backend == "dense" else LowRankOperator.from_matrix(dense)
 
 
-def choose_backend(n_nodes: int, density: float) -> str:
-    """Return the backend, "dense" or "csr", whose shift is faster at this size and density.
+def choose_backend(
+    n_nodes: int,
+    density: float,
+    *,
+    n_in: int = 32,
+    n_out: int = 32,
+    order: int = 2,
+    batch: int = 64,
+    device: torch.device | str = "cpu",
+) -> str:
+    """Return the backend, "dense" or "csr", whose filter bank is faster.
 
-    Measured by ``benchmarks/backends.py`` on a two-core CPU: torch's CSR product overtakes the
-    dense one below a density of about 0.2 from 512 nodes on, of about 0.1 from 256 nodes on, and
-    for fewer nodes its fixed cost never pays.
+    On a CPU by the cost model of ``_cost.py``, whose rates ``benchmarks/auto.py`` checks. On a GPU the
+    dense product overtakes the sparse one above a density of about 0.05.
 
     Examples
     --------
-    >>> choose_backend(1000, 0.01), choose_backend(1000, 0.5), choose_backend(50, 0.01)
+    >>> choose_backend(1000, 0.01), choose_backend(1000, 0.9), choose_backend(100, 0.2, n_in=128, order=8)
     ('csr', 'dense', 'dense')
     """
-    highest = 0.2 if n_nodes >= 512 else 0.1 if n_nodes >= 256 else 0.0
-    return "csr" if density <= highest else "dense"
+    if torch.device(device).type != "cpu":
+        return "csr" if density <= _GPU_DENSITY and n_nodes >= _GPU_NODES else "dense"
+    nnz = round(density * n_nodes**2)
+    seconds = {b: bank_seconds(b, n_nodes, nnz, batch, n_in, n_out, order) for b in ("dense", "csr")}
+    return min(seconds, key=seconds.__getitem__)
 
 
 def _scipy_from_torch(C: Tensor) -> sp.csr_array:
@@ -168,3 +190,17 @@ def _check_symmetric(difference: float, size: float, itemsize: int) -> None:
             f"C is not symmetric: C and its transpose differ by up to {difference:.3g} "
             f"(largest entry {size:.3g}). If that is rounding, pass (C + C.T) / 2."
         )
+
+
+def suited(operator: CovarianceOperator, n_in: int, n_out: int, order: int, batch: int) -> CovarianceOperator:
+    """Return the operator in the backend that suits a filter bank best: itself, or a copy that it keeps."""
+    n = operator.shape[0]
+    if n > _TWIN_LIMIT or operator.device.type != "cpu":
+        return operator
+    density = operator._cached("density", lambda: operator.density)
+    best = choose_backend(n, density, n_in=n_in, n_out=n_out, order=order, batch=batch)
+    if best == operator.backend:
+        return operator
+    twin: CovarianceOperator = operator._cached("twin", lambda: as_operator(operator, backend=best))
+    twin.fleeting = operator.fleeting
+    return twin

@@ -63,7 +63,7 @@ class GPUMatrix:
 
     def _shift(self, x: Tensor, add: Tensor | None, out: Tensor) -> Tensor:
         """Write C x + add to ``out``, all (B, N, F) with the last axis dense."""
-        module = _kernels()
+        module = _kernels() if x.is_cuda else None
         batch, n, width = x.shape
         if module is None:
             y = (self.matrix @ x.movedim(1, 0).reshape(n, -1)).view(n, batch, width).movedim(0, 1)
