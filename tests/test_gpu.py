@@ -92,7 +92,7 @@ def test_estimators_train_store_and_predict_as_on_the_cpu(tmp_path):
     assert stochastic.predict_proba(X).shape == (80, 2)
 
 
-def test_sparse_filter_banks_equal_dense_ones():
+def test_fused_filter_banks_equal_dense_ones():
     C = F.hard_threshold(np.corrcoef(data().T), 0.3)
     dense = torch.tensor(C, device="cuda")
     for n_in, n_out, batch in ((1, 32, 16), (1, 4, 3), (32, 32, 5), (40, 7, 1), (3, 2, 70)):

@@ -18,6 +18,8 @@ _HOMES = {
     "ACV": "svnn.covariance",
     "RCV": "svnn.covariance",
     "AdaptiveThreshold": "svnn.covariance",
+    "ConvergenceError": "svnn.covariance",
+    "GraphicalLasso": "svnn.covariance",
     "HardThreshold": "svnn.covariance",
     "SampleCovariance": "svnn.covariance",
     "SoftThreshold": "svnn.covariance",
@@ -33,6 +35,8 @@ __all__ = [
     "ACV",
     "RCV",
     "AdaptiveThreshold",
+    "ConvergenceError",
+    "GraphicalLasso",
     "HardThreshold",
     "ModelFileError",
     "SVNNClassifier",
@@ -52,7 +56,16 @@ __all__ = [
 
 if TYPE_CHECKING:
     from svnn import covariance, datasets, estimators, functional, nn, operators
-    from svnn.covariance import ACV, RCV, AdaptiveThreshold, HardThreshold, SampleCovariance, SoftThreshold
+    from svnn.covariance import (
+        ACV,
+        RCV,
+        AdaptiveThreshold,
+        ConvergenceError,
+        GraphicalLasso,
+        HardThreshold,
+        SampleCovariance,
+        SoftThreshold,
+    )
     from svnn.estimators import ModelFileError, SVNNClassifier, SVNNRegressor, load
     from svnn.operators import as_operator
 

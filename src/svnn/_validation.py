@@ -18,14 +18,17 @@ def check_data(
     allow_nan: bool = False,
     nan_remedy: str = "impute them first, e.g. with sklearn.impute.SimpleImputer",
     min_samples: int = 1,
+    lazy: bool = False,
 ) -> Any:
     """Return ``X`` as a floating (t, N) or (t, N, F) array or tensor, or raise a clear error.
 
-    Sets (``reset=True``) or compares ``n_features_in_`` and ``feature_names_in_``.
+    Sets (``reset=True``) or compares ``n_features_in_`` and ``feature_names_in_``. With ``lazy`` an
+    array or tensor is not read: the caller, who reads it in pieces, converts the numbers and
+    looks for NaN.
     """
     name = type(estimator).__name__
     if is_torch(X):
-        X = X.detach() if X.dtype in (namespace(X).float32, namespace(X).float64) else X.detach().double()
+        X = X.detach() if lazy or X.dtype in (namespace(X).float32, namespace(X).float64) else X.detach().double()
         _check_tensor_shape(estimator, X, reset, min_samples)
     else:
         _reject_text_columns(X)
@@ -34,12 +37,14 @@ def check_data(
             X,
             reset=reset,
             allow_nd=True,
-            dtype=[np.float64, np.float32],
+            dtype="numeric" if lazy else [np.float64, np.float32],
             ensure_all_finite=False,
             ensure_min_samples=min_samples,
         )
     if X.ndim not in (2, 3):
         raise ValueError(f"{name}: X must have shape (t, N) or (t, N, F), got {tuple(X.shape)}.")
+    if lazy:
+        return X
     xp = namespace(X)
     if not bool(xp.isfinite(X).all()):
         if bool(xp.isinf(X).any()):

@@ -11,7 +11,7 @@ import torch
 from sklearn.base import clone
 from sklearn.utils.estimator_checks import parametrize_with_checks
 
-from svnn.covariance import ACV, RCV, AdaptiveThreshold, HardThreshold, SampleCovariance, SoftThreshold
+from svnn.covariance import ACV, RCV, AdaptiveThreshold, GraphicalLasso, HardThreshold, SampleCovariance, SoftThreshold
 
 SPARSIFIERS = [
     HardThreshold(),
@@ -26,7 +26,7 @@ SPARSIFIERS = [
     RCV(p=0.4, random_state=0),
     RCV(p=0.4, unbiased=True, random_state=0),
 ]
-ALL = [SampleCovariance(), *SPARSIFIERS]
+ALL = [SampleCovariance(), GraphicalLasso(), GraphicalLasso(alpha=0.3), *SPARSIFIERS]
 every = pytest.mark.parametrize("estimator", ALL, ids=str)
 sparsifiers = pytest.mark.parametrize("estimator", SPARSIFIERS, ids=str)
 

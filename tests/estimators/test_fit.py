@@ -97,7 +97,7 @@ def test_every_covariance(data, covariance):
 def test_precision_and_precomputed(data):
     X, y = data
     model = SVNNRegressor(covariance="graphical_lasso", use="precision", **QUICK).fit(X, y)
-    precision = np.linalg.inv(model.covariance_)
+    precision = np.linalg.inv(model.covariance_.toarray())
     shift = model.operator_.to_dense().numpy() * model.operator_.scale
     np.testing.assert_allclose(shift, precision, rtol=1e-2, atol=1e-3)
     with pytest.raises(ValueError, match="HardThreshold has none"):

@@ -1,5 +1,6 @@
 """Covariance estimators with the scikit-learn contract: ``fit(X)`` sets ``covariance_``."""
 
+from svnn.covariance._graphical_lasso import ConvergenceError, GraphicalLasso
 from svnn.covariance._resolve import resolve
 from svnn.covariance._sample import SampleCovariance
 from svnn.covariance._stochastic import ACV, RCV
@@ -9,6 +10,8 @@ __all__ = [
     "ACV",
     "RCV",
     "AdaptiveThreshold",
+    "ConvergenceError",
+    "GraphicalLasso",
     "HardThreshold",
     "SampleCovariance",
     "SoftThreshold",

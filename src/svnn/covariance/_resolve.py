@@ -6,9 +6,10 @@ from collections.abc import Callable
 from typing import Any
 
 from sklearn.base import clone
-from sklearn.covariance import OAS, GraphicalLasso, LedoitWolf
+from sklearn.covariance import OAS, LedoitWolf
 
 from svnn.covariance._base import CovarianceEstimator
+from svnn.covariance._graphical_lasso import GraphicalLasso
 from svnn.covariance._sample import SampleCovariance
 from svnn.covariance._stochastic import ACV, RCV
 from svnn.covariance._threshold import AdaptiveThreshold, HardThreshold, SoftThreshold
@@ -22,8 +23,7 @@ NAMES: dict[str, Callable[[], Any]] = {
     "rcv": RCV,
     "ledoit_wolf": LedoitWolf,
     "oas": OAS,
-    # With scikit-learn's own inner tolerance of 1e-4 the solver does not converge at 68 features.
-    "graphical_lasso": lambda: GraphicalLasso(alpha=0.1, enet_tol=1e-7),
+    "graphical_lasso": GraphicalLasso,
 }
 
 

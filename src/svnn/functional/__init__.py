@@ -5,7 +5,7 @@ The estimators in :mod:`svnn.covariance` are thin over these.
 
 from svnn.functional.masks import floor_probabilities, sparsify
 from svnn.functional.moments import Moments, product_variances, sample_moments
-from svnn.functional.probabilities import acv_probabilities, rcv_probabilities
+from svnn.functional.probabilities import acv_probabilities, acv_slope, rcv_probabilities
 from svnn.functional.psd import psd_repair, smallest_eigenvalue
 from svnn.functional.thresholds import (
     adaptive_lasso_threshold,
@@ -15,16 +15,21 @@ from svnn.functional.thresholds import (
     scad_threshold,
     soft_threshold,
     threshold_for_density,
+    top_k_pairs,
+    top_k_thresholds,
     universal_threshold,
 )
+from svnn.functional.uniforms import pair_uniforms
 
 __all__ = [
     "Moments",
     "acv_probabilities",
+    "acv_slope",
     "adaptive_lasso_threshold",
     "floor_probabilities",
     "hard_threshold",
     "largest_pairs",
+    "pair_uniforms",
     "pairs_for_density",
     "product_variances",
     "psd_repair",
@@ -35,5 +40,7 @@ __all__ = [
     "soft_threshold",
     "sparsify",
     "threshold_for_density",
+    "top_k_pairs",
+    "top_k_thresholds",
     "universal_threshold",
 ]

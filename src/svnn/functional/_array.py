@@ -89,6 +89,15 @@ def upper_values(C: Array) -> Array:
     return C[_strict_upper(C)]
 
 
+def upper_indices(C: Any) -> tuple[Any, Any]:
+    """Return the rows and the columns of the entries above the diagonal, row by row."""
+    n = C.shape[0]
+    if is_torch(C):
+        rows, columns = sys.modules["torch"].triu_indices(n, n, 1, device=C.device)
+        return rows, columns
+    return np.triu_indices(n, 1)
+
+
 def from_upper(values: Array, C: Array, diagonal: float) -> Array:
     """Return the symmetric matrix shaped as ``C`` with ``values`` above its constant ``diagonal``."""
     xp = namespace(C)

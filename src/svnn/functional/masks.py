@@ -8,10 +8,11 @@ from svnn.functional._array import (
     as_matrix,
     from_upper,
     generator,
-    like,
     namespace,
+    upper_indices,
     upper_values,
 )
+from svnn.functional.uniforms import pair_uniforms
 
 #: Smallest keep-probability of a non-zero entry when weights are 1/p, so that they stay finite.
 PROBABILITY_FLOOR = 1e-3
@@ -30,6 +31,11 @@ def floor_probabilities(probabilities: Array, floor: float = PROBABILITY_FLOOR) 
     return namespace(probabilities).clip(probabilities, floor, None)
 
 
+def mask_seed(random_state: RandomState) -> int:
+    """Return the seed of one realisation's uniforms."""
+    return int(generator(random_state).integers(2**63))
+
+
 def sparsify(C: Array, probabilities: Array, random_state: RandomState = None, unbiased: bool = False) -> Array:
     r"""Draw one realisation of the stochastically sparsified covariance (Def. 4).
 
@@ -41,7 +47,8 @@ def sparsify(C: Array, probabilities: Array, random_state: RandomState = None, u
     probabilities : array like ``C``
         Symmetric keep-probabilities; the diagonal is always kept.
     random_state : int, Generator or None
-        The same seed gives the same mask for numpy and torch, on every device.
+        The same seed gives the same mask for numpy and torch, on every device: the draws are
+        :func:`svnn.functional.pair_uniforms` of a seed that is drawn once.
     unbiased : bool, default=False
         Divide a kept off-diagonal entry by its probability, so that the mean over realisations
         is ``C``. Probabilities are floored first, see :func:`floor_probabilities`.
@@ -70,7 +77,7 @@ def sparsify(C: Array, probabilities: Array, random_state: RandomState = None, u
     keep = upper_values(probabilities)
     if unbiased:
         keep = floor_probabilities(keep)
-    # Drawn and compared in double precision: rounded to C's own, a draw could reach a probability of 1.
-    kept = like(generator(random_state).random(len(keep)), xp.asarray(keep, dtype=xp.float64)) < keep
+    # Compared in double precision: rounded to C's own, a draw could reach a probability of 1.
+    kept = pair_uniforms(mask_seed(random_state), *upper_indices(C)) < keep
     weights = kept / keep if unbiased else kept
     return from_upper(xp.asarray(weights, dtype=C.dtype), C, 1) * C

@@ -95,7 +95,8 @@ def product_variances(X: Any, moments: Moments, sample_weight: Any = None) -> An
         raise ValueError("the adaptive threshold takes missing values in (t, N) data only; impute first.")
     theta = 0 * moments.covariance
     for sample, part in zip(X - moments.location[:, None], share, strict=True):
-        theta = theta + part * (sample @ sample.T / X.shape[2]) ** 2
+        # Two different arrays again.
+        theta = theta + part * ((sample / X.shape[2]) @ sample.T) ** 2
     return _non_negative(theta - moments.covariance**2)
 
 

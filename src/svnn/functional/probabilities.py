@@ -46,21 +46,45 @@ def acv_probabilities(C: Array, density: float | None = None, max_over: str = "a
            [0.4, 1. ]])
     """
     C = as_matrix(C)
+    slope = acv_slope(C, density, max_over)
     moduli = abs(upper_values(C))
-    if max_over not in ("all", "offdiagonal"):
-        raise ValueError(f'max_over must be "all" or "offdiagonal", got {max_over!r}.')
-    if density is not None:
-        slope = _slope_for_density(moduli, unit_interval(density, "density"))
-    else:
-        pool = abs(C) if max_over == "all" else moduli
-        largest = float(pool.max()) if len(pool) else 0.0
-        slope = 1 / largest if largest > 0 else 0.0
     xp = namespace(C)
     if np.isinf(slope):
         probabilities = xp.where(moduli > 0, xp.ones_like(moduli), xp.zeros_like(moduli))
     else:
         probabilities = xp.clip(slope * moduli, None, 1)
     return from_upper(probabilities, C, 1)
+
+
+def acv_slope(C: Array, density: float | None = None, max_over: str = "all") -> float:
+    r"""Return the slope ``a`` of :math:`p_{ij} = \min(1, a|c_{ij}|)`; see :func:`acv_probabilities`.
+
+    Infinite where ``density`` asks for every non-zero entry, zero where there is none.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> acv_slope(np.array([[4.0, -0.4], [-0.4, 0.5]]))
+    0.25
+    """
+    C = as_matrix(C)
+    check_max_over(max_over)
+    moduli = abs(upper_values(C))
+    if density is not None:
+        return _slope_for_density(moduli, unit_interval(density, "density"))
+    pool = abs(C) if max_over == "all" else moduli
+    return slope_for_maximum(float(pool.max()) if len(pool) else 0.0)
+
+
+def slope_for_maximum(largest: float) -> float:
+    """Return the slope at which the largest modulus has probability one."""
+    return 1 / largest if largest > 0 else 0.0
+
+
+def check_max_over(max_over: str) -> None:
+    """Raise for anything but the two pools."""
+    if max_over not in ("all", "offdiagonal"):
+        raise ValueError(f'max_over must be "all" or "offdiagonal", got {max_over!r}.')
 
 
 def _slope_for_density(moduli: Array, density: float) -> float:

@@ -189,6 +189,64 @@ def largest_pairs(C: Array, density: float) -> Array:
     return from_upper(mask, C, True)
 
 
+def top_k_pairs(C: Array, k: int) -> Array:
+    """Return the mask of each row's ``k`` largest off-diagonal entries, and the diagonal.
+
+    A pair is kept where it is among the largest of either of its rows, so the mask is symmetric
+    and a row can have more than ``k``. Ties are broken in column order.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> C = np.array([[1.0, 0.5, 0.1], [0.5, 1.0, 0.3], [0.1, 0.3, 1.0]])
+    >>> top_k_pairs(C, 1)
+    array([[ True,  True, False],
+           [ True,  True,  True],
+           [False,  True,  True]])
+    """
+    C = as_matrix(C)
+    xp = namespace(C)
+    # The diagonal comes first in its row, ahead of the k others.
+    moduli = xp.where(off_diagonal(C), abs(C), xp.inf + 0 * C)
+    order: Any = np.argsort(-moduli, 1, kind="stable") if xp is np else xp.argsort(-moduli, stable=True)
+    mask: Any = ~off_diagonal(C)
+    order = order[:, : check_top_k(k) + 1]
+    if xp is np:
+        np.put_along_axis(mask, order, True, 1)
+    else:
+        mask.scatter_(1, order, True)
+    return mask | mask.T
+
+
+def top_k_thresholds(C: Array, k: int) -> Array:
+    """Return for each row the threshold between its ``k`` largest off-diagonal moduli and the rest.
+
+    It lies halfway between the last kept and the first dropped modulus, and is 0 where none is
+    dropped. The threshold of a pair is the smaller one of its two rows.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> C = np.array([[1.0, 0.5, 0.1], [0.5, 1.0, 0.3], [0.1, 0.3, 1.0]])
+    >>> top_k_thresholds(C, 1)
+    array([0.3, 0.4, 0.2])
+    """
+    C = as_matrix(C)
+    xp = namespace(C)
+    if check_top_k(k) >= len(C) - 1:
+        return 0 * C.diagonal()
+    moduli = xp.where(off_diagonal(C), abs(C), 0 * C)
+    ordered = xp.sort(moduli, axis=1) if xp is np else xp.sort(moduli, dim=1).values
+    return (ordered[:, -k] + ordered[:, -k - 1]) / 2
+
+
+def check_top_k(k: Any) -> int:
+    """Return ``k`` where it is a number of neighbours."""
+    if isinstance(k, bool) or not isinstance(k, (int, np.integer)) or k < 1:
+        raise ValueError(f"top_k must be an integer >= 1, got {k!r}.")
+    return int(k)
+
+
 def _apply(rule: Callable[..., Any], C: Array, threshold: Any, keep_diagonal: bool) -> Array:
     C = as_matrix(C)
     xp = namespace(C)
@@ -215,6 +273,15 @@ def _scad(xp: Any, c: Any, s: Any, a: float) -> Any:
 def _adaptive_lasso(xp: Any, c: Any, s: Any, eta: float) -> Any:
     modulus = xp.where(c == 0, xp.ones_like(c), abs(c))
     return xp.where(abs(c) > s, c * (1 - (s / modulus) ** eta), 0 * c)
+
+
+#: The rules on entries of any shape: ``rule(namespace, entries, thresholds)``.
+ENTRYWISE: dict[str, Callable[..., Any]] = {
+    "hard": _hard,
+    "soft": _soft,
+    "scad": lambda xp, c, s: _scad(xp, c, s, 3.7),
+    "adaptive_lasso": lambda xp, c, s: _adaptive_lasso(xp, c, s, 4.0),
+}
 
 
 def _kth_largest(values: Any, k: int) -> Any:

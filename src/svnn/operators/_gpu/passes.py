@@ -9,8 +9,9 @@ from typing import Any
 import torch
 from torch import Tensor
 
-#: Values a program sums at once, and the fewest side by side that make a gather worthwhile.
-_TILE = 512
+#: Values that a program, one warp, sums at once, and the fewest side by side that make a gather worthwhile. More
+#: bytes in flight do not help: the shift waits for the second-level cache, also with signals of half the size.
+_TILE = 128
 _MIN_WIDTH = 16
 
 
@@ -29,7 +30,7 @@ class GPUMatrix:
 
     def __init__(self, matrix: Tensor) -> None:
         self.matrix = matrix  # as torch stores it
-        self.parts = (matrix.values(), matrix.col_indices(), matrix.crow_indices())
+        self.parts = (matrix.values(), matrix.col_indices().int(), matrix.crow_indices())
 
     def krylov(self, x: Tensor, order: int, out: Tensor) -> Tensor:
         """Write [x, Cx, …, C^order x] of x (B, N, F) to ``out`` (B, N, order + 1, F)."""
@@ -75,8 +76,8 @@ class GPUMatrix:
         with torch.cuda.device(x.device):
             module.shift_rows[grid](
                 *self.parts, x, extra, out, batch, width, x.stride(0), x.stride(1), extra.stride(0), extra.stride(1),
-                out.stride(0), out.stride(1), HAS_ADD=add is not None, BLOCK_B=block_b, BLOCK_F=block_f, UNROLL=4,
-                num_warps=max(1, min(4, block_b * block_f // 128)),
+                out.stride(0), out.stride(1), EVEN=batch % block_b == 0 and width % block_f == 0,
+                HAS_ADD=add is not None, BLOCK_B=block_b, BLOCK_F=block_f, UNROLL=8, num_warps=1,
             )  # fmt: skip
         return out
 
