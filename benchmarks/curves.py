@@ -45,6 +45,7 @@ def timed(points: list[Workload], quick: bool) -> dict[str, list[float | None]]:
         times = filters.compare(w, tuple(names), seconds=0.01 if quick else 0.25, forward=False)["times"]
         for name in NAMES:
             curves[name].append(times[name][1] if name in times else None)
+        print(f"  N={w.nodes}, density {w.density:g}: ours {number(times['ours'][1])} ms", flush=True)
     return curves
 
 
@@ -75,6 +76,7 @@ def memory(sizes: tuple[int, ...], quick: bool) -> dict[str, list[float | None]]
                 skip = filters.left_out(name, w, C.nnz) or not fits
                 arguments = {"name": name, "path": path, "quick": quick}
                 curves[name].append(None if skip else fresh_process("curves", "step_memory", **arguments))
+        print(f"  N={nodes}: ours {number(curves['ours'][-1])} GB", flush=True)
     return curves
 
 

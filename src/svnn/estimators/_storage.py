@@ -55,7 +55,7 @@ def save(estimator: BaseSVNN, path: Any) -> None:
         "class": type(estimator).__name__,
         "params": {k: _encode(v, f"params.{k}", tensors) for k, v in params.items()},
         "covariance": _encode(estimator.covariance_, "covariance", tensors),
-        "operator": {"backend": estimator.operator_.backend, "scale": estimator.operator_.scale},
+        "operator": {k: getattr(estimator.operator_, k) for k in ("backend", "scale", "adaptive")},
         "module": {"in_features": estimator.module_.filters[0].in_features},
         "n_features_in": estimator.n_features_in_,
         "feature_names_in": getattr(estimator, "feature_names_in_", np.array([])).tolist(),
@@ -164,6 +164,7 @@ def _restore(tensors: dict[str, Tensor], header: dict[str, Any], device: torch.d
     parts = [tensors[k].to(device) for k in sorted(tensors) if k.startswith("operator.")]
     estimator.operator_ = _OPERATORS[header["operator"]["backend"]](*parts)
     estimator.operator_.scale = header["operator"]["scale"]
+    estimator.operator_.adaptive = header["operator"].get("adaptive", False)
     estimator.module_ = estimator._build(estimator._n_values, n_outputs)
     weights = {k.removeprefix("module."): v for k, v in tensors.items() if k.startswith("module.")}
     estimator.module_.load_state_dict(weights)

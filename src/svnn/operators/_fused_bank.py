@@ -48,7 +48,10 @@ class _FusedFilterBank(torch.autograd.Function):
         kept = x
         if widening:
             kept = matrix.krylov(x, taps - 1, x.new_empty(batch, n, taps, n_in))
-            _mix(kept.view(-1, taps * n_in), weight.view(taps * n_in, n_out), bias, y.view(-1, n_out))
+            for rows in chunks(batch, n * n_out * x.element_size(), matrix.chunk_bytes):
+                torch.mm(kept[rows].view(-1, taps * n_in), weight.view(taps * n_in, n_out), out=y[rows].view(-1, n_out))
+                if bias is not None:
+                    y[rows].add_(bias)
         else:
             side = weight.transpose(0, 1).reshape(n_in, taps * n_out)
             for rows in chunks(batch, n * taps * n_out * x.element_size(), matrix.chunk_bytes):
@@ -110,13 +113,6 @@ def _backward_narrowing(
         if dw is not None:
             dw.addmm_(x[rows].view(-1, n_in).T, d)
     return dx, None if dw is None else dw.view(n_in, taps, n_out).transpose(0, 1)
-
-
-def _mix(z: Tensor, weight: Tensor, bias: Tensor | None, out: Tensor) -> None:
-    if bias is None:
-        torch.mm(z, weight, out=out)
-    else:
-        torch.addmm(bias, z, weight, out=out)
 
 
 def chunks(batch: int, sample_bytes: int, chunk_bytes: int) -> list[slice]:

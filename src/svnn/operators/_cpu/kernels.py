@@ -31,37 +31,50 @@ FIELDS = 19
 
 
 @njit
-def _read_group(zero, job, group, plane, planes, buffer):
-    """Copy ``in[b, :, plane, :]`` of the group's samples side by side into the buffer's rows."""
-    n, f, lanes, size = job[N], job[F], job[LANES], job[SIZE]
-    first = group * job[GROUP]
-    m = min(job[GROUP], job[B] - first)
-    for i in range(n):
-        if m == 1 and lanes == f:
-            source = job[IN] + ((first * n + i) * planes + plane) * f * size
-            for v in range(0, f * size, 64):
-                copy_vector(source + v, buffer + i * lanes * size + v)
-        else:
-            for s in range(m):
-                start = (((first + s) * n + i) * planes + plane) * f
-                for c in range(f):
-                    store(load(zero, job[IN], start + c), buffer, i * lanes + s * f + c)
-            for c in range(m * f, lanes):
-                store(zero, buffer, i * lanes + c)
+def _is_whole(job):
+    """Say whether a group is one sample of whole vectors, which is shifted where it lies."""
+    return job[GROUP] == 1 and job[LANES] == job[F]
 
 
 @njit
-def _keep_input(zero, job, group):
-    """Copy the input to plane 0 of a Krylov result."""
-    n, f, size, planes = job[N], job[F], job[SIZE], job[K] + 1
+def _pack(zero, job, group, lo, hi, buffers, array, planes, inwards):
+    """Copy rows of ``planes`` buffers, the group's samples side by side, from an array (B, N, planes, F) or to it."""
+    n, f, lanes, size = job[N], job[F], job[LANES], job[SIZE]
     first = group * job[GROUP]
-    for row in range(first * n, min(first + job[GROUP], job[B]) * n):
-        if f * size % 64 == 0:
-            for v in range(0, f * size, 64):
-                copy_vector(job[IN] + row * f * size + v, job[OUT] + row * planes * f * size + v)
-        else:
-            for c in range(f):
-                store(load(zero, job[IN], row * f + c), job[OUT], row * planes * f + c)
+    m = min(job[GROUP], job[B] - first)
+    for block in range(lo, hi, 16):  # few enough rows for all samples' cache lines
+        for s in range(m):
+            for i in range(block, min(block + 16, hi)):
+                at = ((first + s) * n + i) * planes * f
+                for p in range(planes):
+                    row = buffers + (p * n + i) * lanes * size
+                    for c in range(f):
+                        if inwards:
+                            store(load(zero, array, at + p * f + c), row, s * f + c)
+                        else:
+                            store(load(zero, row, s * f + c), array, at + p * f + c)
+        if inwards and m * f < lanes:
+            for i in range(block, min(block + 16, hi)):
+                for p in range(planes):
+                    for c in range(m * f, lanes):
+                        store(zero, buffers + (p * n + i) * lanes * size, c)
+
+
+@njit
+def _begin(zero, job, group, lo, hi, buffers):
+    """Bring rows ``lo`` to ``hi`` of a group into its buffers."""
+    n, f, size, order = job[N], job[F], job[SIZE], job[K]
+    horner = job[HORNER] != 0
+    if not _is_whole(job):
+        _pack(zero, job, group, lo, hi, buffers, job[IN], order + 1 if horner else 1, True)
+        return
+    for i in range(lo, hi):
+        row = group * n + i
+        source = job[IN] + ((row * (order + 1) + order) if horner else row) * f * size
+        for v in range(0, f * size, 64):
+            copy_vector(source + v, buffers + i * f * size + v)
+            if not horner:
+                copy_vector(source + v, job[OUT] + row * (order + 1) * f * size + v)
 
 
 @njit
@@ -79,104 +92,83 @@ def _rows_times(zero, job, i, n_rows, src, stride, add, add_stride, dst, dst_str
 
 
 @njit
-def _shift(zero, job, group, k, lo, hi, src, stride, dst):
-    """Shift rows ``lo`` to ``hi`` of a group: the k-th step of either pass."""
-    n, f, lanes, size, order = job[N], job[F], job[LANES], job[SIZE], job[K]
-    planes, width = order + 1, lanes * size
-    first = group * job[GROUP]
+def _shift(zero, job, group, step, lo, hi, buffers):
+    """Shift rows ``lo`` to ``hi`` of a group.
+
+    Packed groups have a buffer for every power. Krylov fills the next one; Horner adds to the one before.
+    A whole sample needs two in turn, since its powers are read from the input or written to the output.
+    """
+    n, order, width = job[N], job[K], job[LANES] * job[SIZE]
+    buffer = n * width
     horner = job[HORNER] != 0
-    last = k == 0 if horner else k == order
-    whole = job[GROUP] == 1 and lanes == f  # one sample of whole vectors: no need to gather or scatter
+    k = order - 1 - step if horner else step + 1
+    last = step == order - 1
     i = lo
     while i < hi:
         rows = 4 if job[ROWS] == 0 and i + 4 <= hi else 1
-        row = dst + i * width
-        plane = ((first * n + i) * planes + k) * f * size
-        if whole and horner:
-            to = job[OUT] + (first * n + i) * width if last else row
-            _rows_times(zero, job, i, rows, src, stride, job[IN] + plane, planes * width, to, width, 0, 0)
-        elif whole:
-            to = 0 if last else row
-            _rows_times(zero, job, i, rows, src, stride, 0, 0, to, width, job[OUT] + plane, planes * width)
+        if not _is_whole(job):
+            src = buffers + (k + 1 if horner else k - 1) * buffer
+            row = buffers + k * buffer + i * width
+            _rows_times(zero, job, i, rows, src, width, row if horner else 0, width, row, width, 0, 0)
         else:
-            _rows_times(zero, job, i, rows, src, stride, 0, 0, row, width, 0, 0)
-            for r in range(i, i + rows):
-                _scatter(zero, job, group, k, r, dst + r * width, last)
+            src = buffers + (step % 2) * buffer
+            row = buffers + ((step + 1) % 2) * buffer + i * width
+            plane = ((group * n + i) * (order + 1) + k) * width
+            stride = (order + 1) * width
+            if horner:
+                to = job[OUT] + (group * n + i) * width if last else row
+                _rows_times(zero, job, i, rows, src, width, job[IN] + plane, stride, to, width, 0, 0)
+            else:
+                to = 0 if last else row
+                _rows_times(zero, job, i, rows, src, width, 0, 0, to, width, job[OUT] + plane, stride)
         i += rows
 
 
 @njit
-def _scatter(zero, job, group, k, i, row, last):
-    """Bring the row of a group, its samples side by side, to where it belongs; for Horner, add the input first."""
-    n, f, planes = job[N], job[F], job[K] + 1
-    first = group * job[GROUP]
-    for s in range(min(job[GROUP], job[B] - first)):
-        at = (((first + s) * n + i) * planes + k) * f
-        for c in range(f):
-            value = load(zero, row, s * f + c)
-            if job[HORNER] == 0:
-                store(value, job[OUT], at + c)
-            elif last:
-                store(value + load(zero, job[IN], at + c), job[OUT], ((first + s) * n + i) * f + c)
-            else:
-                store(value + load(zero, job[IN], at + c), row, s * f + c)
+def _finish(zero, job, group, lo, hi, buffers):
+    """Bring rows of a packed group from its buffers to the output."""
+    if not _is_whole(job):
+        _pack(zero, job, group, lo, hi, buffers, job[OUT], 1 if job[HORNER] != 0 else job[K] + 1, False)
 
 
 @njit
-def _pass(zero, job, group, a, b):
+def _pass(zero, job, group, buffers):
     """Make all shifts of a group."""
-    n, lanes, size, order = job[N], job[LANES], job[SIZE], job[K]
-    if job[HORNER] != 0:
-        _read_group(zero, job, group, order, order + 1, a)
-    else:
-        _keep_input(zero, job, group)
-        _read_group(zero, job, group, 0, 1, a)
-    for step in range(order):
-        k = order - 1 - step if job[HORNER] != 0 else step + 1
-        _shift(zero, job, group, k, 0, n, a, lanes * size, b)
-        a, b = b, a
+    _begin(zero, job, group, 0, job[N], buffers)
+    for step in range(job[K]):
+        _shift(zero, job, group, step, 0, job[N], buffers)
+    _finish(zero, job, group, 0, job[N], buffers)
 
 
 @njit
-def _rows(zero, job, item, a, b):
-    """Make one block of rows of one shift of the first group: for batches too small to share out."""
-    n, lanes, size, order, step = job[N], job[LANES], job[SIZE], job[K], job[STEP]
-    if step % 2:
-        a, b = b, a
-    k = order - 1 - step if job[HORNER] != 0 else step + 1
-    lo = item * job[ROW_BLOCK]
-    _shift(zero, job, 0, k, lo, min(lo + job[ROW_BLOCK], n), a, lanes * size, b)
-
-
-@njit
-def _read_first(zero, job, a):
-    if job[HORNER] != 0:
-        _read_group(zero, job, 0, job[K], job[K] + 1, a)
+def _stage(zero, job, block, buffers):
+    """Make one block of rows of one stage of the only group: for batches too small to share out by groups."""
+    lo = block * job[ROW_BLOCK]
+    hi = min(lo + job[ROW_BLOCK], job[N])
+    if job[STEP] < 0:
+        _begin(zero, job, 0, lo, hi, buffers)
+    elif job[STEP] < job[K]:
+        _shift(zero, job, 0, job[STEP], lo, hi, buffers)
     else:
-        _keep_input(zero, job, 0)
-        _read_group(zero, job, 0, 0, 1, a)
+        _finish(zero, job, 0, lo, hi, buffers)
 
 
 @njit
 def _work(zero, job, address):
-    """Take items until none is left. Every thread runs this; a slot of scratch is its own."""
-    buffer = job[N] * job[LANES] * job[SIZE]
+    """Take items, groups or blocks of rows, until none is left. Every thread runs this, on buffers of its own."""
     by_rows = job[ROW_BLOCK] > 0
-    a = job[SCRATCH]
+    buffers = job[SCRATCH]
     if not by_rows:
-        a += 2 * buffer * fetch_add(address + 8 * SLOT, 1)
-    if by_rows and job[STEP] < 0:
-        if fetch_add(address + 8 * NEXT, 1) == 0:
-            _read_first(zero, job, a)
-        return
+        count = 2 if _is_whole(job) else job[K] + 1
+        buffers += count * job[N] * job[LANES] * job[SIZE] * fetch_add(address + 8 * SLOT, 1)
     while True:
         item = fetch_add(address + 8 * NEXT, 1)
         if item >= job[ITEMS]:
             return
         if by_rows:
-            _rows(zero, job, item, a, a + buffer)
+            _stage(zero, job, item, buffers)
         else:
-            _pass(zero, job, item, a, a + buffer)
+            _pass(zero, job, item, buffers)
 
 
 @cfunc(types.void(types.CPointer(types.int64)), cache=True)

@@ -69,7 +69,9 @@ def _run(matrix: CPUMatrix, source: Tensor, out: Tensor, order: int, horner: boo
     by_rows = groups == 1 and n_threads > 1 and n >= 2 * _MIN_ROW_BLOCK
     rows = max(_MIN_ROW_BLOCK, -(-n // (8 * n_threads))) if by_rows else 0
     slots = 1 if by_rows else min(n_threads, groups)
-    scratch = workspace("scratch", (slots * 2 * n * lanes + 64,), source.dtype).data_ptr()
+    packed = group > 1 or lanes != values
+    buffers = order + 1 if packed else 2
+    scratch = workspace("scratch", (slots * buffers * n * lanes + 64,), source.dtype).data_ptr()
     what = (0, 0, groups, horner, rows, 0)
     shapes = (batch, n, values, order, group, lanes, size)
     arrays = (0 if t is None else t.data_ptr() for t in (*matrix, source, out))
@@ -78,8 +80,8 @@ def _run(matrix: CPUMatrix, source: Tensor, out: Tensor, order: int, horner: boo
     if not by_rows:
         run(address, job, slots)
         return out
-    for step in range(-1, order):
+    job[module.ITEMS] = -(-n // rows)
+    for step in range(-1, order + packed):
         job[module.NEXT], job[module.STEP] = 0, step
-        job[module.ITEMS] = -(-n // rows)
-        run(address, job, 1 if step < 0 else n_threads)
+        run(address, job, n_threads)
     return out

@@ -7,9 +7,11 @@ and for our passes; a second pool would fight the first one's waiting threads fo
 from __future__ import annotations
 
 import ctypes
+import mmap
 import sys
 import threading
 from concurrent.futures import ThreadPoolExecutor
+from contextlib import suppress
 from functools import cache
 from typing import Any
 
@@ -17,6 +19,7 @@ import numpy as np
 import torch
 from torch import Tensor
 
+_HUGE_PAGE = 2**21
 _C_FUNCTION = ctypes.CFUNCTYPE(None, ctypes.c_void_p)
 _local = threading.local()
 
@@ -62,5 +65,18 @@ def workspace(role: str, shape: tuple[int, ...], dtype: torch.dtype) -> Tensor:
     size = int(np.prod(shape))
     key = f"{role} {dtype}"
     if key not in held or held[key].numel() < size:
-        held[key] = torch.empty(size, dtype=dtype)
+        held[key] = _memory(size, dtype)
     return held[key][:size].view(shape)
+
+
+def _memory(size: int, dtype: torch.dtype) -> Tensor:
+    """Return fresh memory, on huge pages where there are any: on small ones a gather waits for addresses too."""
+    n_bytes = size * dtype.itemsize
+    if n_bytes < _HUGE_PAGE // 16 or not hasattr(mmap, "MADV_HUGEPAGE"):
+        return torch.empty(size, dtype=dtype)
+    pages = mmap.mmap(-1, n_bytes + 2 * _HUGE_PAGE)
+    with suppress(OSError):  # a kernel without huge pages: small ones serve
+        pages.madvise(mmap.MADV_HUGEPAGE)
+    whole = torch.frombuffer(pages, dtype=torch.uint8)
+    start = -whole.data_ptr() % _HUGE_PAGE
+    return whole[start : start + n_bytes].view(dtype)
