@@ -18,12 +18,12 @@ from filters import Workload
 NAMES = ("ours", "textbook", "torch CSR", "PyG CSR")
 BATCH, FEATURES = 16, 32
 DENSITIES = (0.002, 0.01, 0.05, 0.2, 0.5, 1.0)
-SIZES = (100, 300, 1000, 3000, 10_000)
-MEMORY_SIZES = (1000, 3000, 10_000, 20_000)
+SIZES = (100, 300, 1000, 3000, 8000)
+MEMORY_SIZES = (1000, 4000, 16_000)
 #: Of the curves over N.
 DENSITY = 0.01
 #: A point is left out where the one before it says that it would take longer than this (s).
-LIMIT = 10.0
+LIMIT = 6.0
 
 
 def workload(nodes: int, density: float, quick: bool = False) -> Workload:

@@ -74,8 +74,8 @@ def classifications(folder: Path | None) -> dict[str, tuple[np.ndarray, np.ndarr
     return found
 
 
-def splits(y: np.ndarray, repeats: int, stratify: bool):
-    for seed in range(repeats):
+def splits(y: np.ndarray, seeds: range, stratify: bool):
+    for seed in seeds:
         rows = np.arange(len(y))
         train, test = train_test_split(rows, test_size=0.1, random_state=seed, stratify=y if stratify else None)
         labels = y[train] if stratify else None
@@ -121,7 +121,7 @@ class Result:
         return f"| {self.name} | {size} | {self.model} | {numbers} | {mark} | {self.seconds:.1f} |"
 
 
-def measure(name: str, X: np.ndarray, y: np.ndarray, model: str, repeats: int = 5) -> Result:
+def measure(name: str, X: np.ndarray, y: np.ndarray, model: str, seeds: range = range(5)) -> Result:
     """Compare the default ``model``, such as "regressor, hard", with the linear model on random splits."""
     kind, covariance = model.split(", ")
     regression = kind == "regressor"
@@ -130,7 +130,7 @@ def measure(name: str, X: np.ndarray, y: np.ndarray, model: str, repeats: int = 
         StandardScaler(), RidgeCV(np.logspace(-4, 4, 25)) if regression else LogisticRegressionCV(max_iter=2000)
     )
     scores, seconds = [], []
-    for seed, train, valid, test in splits(y, repeats, stratify=not regression):
+    for seed, train, valid, test in splits(y, seeds, stratify=not regression):
         start = time.perf_counter()
         network.set_params(random_state=seed).fit(X[train], y[train], validation_data=(X[valid], y[valid]))
         seconds.append(time.perf_counter() - start)
@@ -143,7 +143,7 @@ def measure(name: str, X: np.ndarray, y: np.ndarray, model: str, repeats: int = 
     return Result(name, X.shape, model, float(ours), float(theirs), float(np.mean(seconds)))
 
 
-def main(repeats: int) -> int:
+def main(seeds: range, only: str) -> int:
     folder = Path(os.environ["SVNN_DATA"]) if os.environ.get("SVNN_DATA") else None
     print("| data | t × N | model | score | linear model | ratio or difference | asked for | met | fit (s) |")
     print("|---|---|---|---|---|---|---|---|---|")
@@ -155,7 +155,9 @@ def main(repeats: int) -> int:
     jobs += [(name, data, "classifier, hard") for name, data in classifications(folder).items()]
     missed = 0
     for name, (X, y), model in jobs:
-        result = measure(name, X, y, model, repeats)
+        if only.lower() not in f"{name}, {model}".lower():
+            continue
+        result = measure(name, X, y, model, seeds)
         missed += not result.met
         print(result, flush=True)
     return missed
@@ -163,5 +165,9 @@ def main(repeats: int) -> int:
 
 if __name__ == "__main__":
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--repeats", type=int, default=5)
-    sys.exit(bool(main(parser.parse_args().repeats)))
+    parser.add_argument("--repeats", type=int, default=5, help="number of random splits")
+    parser.add_argument("--first-seed", type=int, default=0, help="seed of the first split; the next ones follow")
+    parser.add_argument("--only", default="", help="part of the name of a data set or model")
+    options = parser.parse_args()
+    first = options.first_seed
+    sys.exit(bool(main(range(first, first + options.repeats), options.only)))

@@ -3,16 +3,21 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from contextlib import nullcontext
 from typing import Any
 
 from sklearn.base import clone
 from sklearn.covariance import OAS, LedoitWolf
+from threadpoolctl import threadpool_limits
 
 from svnn.covariance._base import CovarianceEstimator
 from svnn.covariance._graphical_lasso import GraphicalLasso
 from svnn.covariance._sample import SampleCovariance
 from svnn.covariance._stochastic import ACV, RCV
 from svnn.covariance._threshold import AdaptiveThreshold, HardThreshold, SoftThreshold
+
+#: Features beyond which estimators from elsewhere get a single BLAS thread.
+_WIDE = 4096
 
 NAMES: dict[str, Callable[[], Any]] = {
     "sample": SampleCovariance,
@@ -66,7 +71,9 @@ def fit_covariance(estimator: Any, X: Any, sample_weight: Any = None) -> Any:
         if isinstance(estimator, CovarianceEstimator):
             estimator.fit(X, sample_weight=sample_weight)
         else:
-            estimator.fit(X if X.ndim == 2 else X.transpose(0, 2, 1).reshape(-1, X.shape[1]))
+            # OpenBLAS crashes in the symmetric product of very wide float64 data on several threads.
+            with threadpool_limits(1, user_api="blas") if X.shape[1] > _WIDE else nullcontext():
+                estimator.fit(X if X.ndim == 2 else X.transpose(0, 2, 1).reshape(-1, X.shape[1]))
     except FloatingPointError as error:
         raise ValueError(
             f"{type(estimator).__name__} did not converge on this data: {error}. Use a larger penalty, "
