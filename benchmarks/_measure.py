@@ -100,7 +100,7 @@ def peaks(quick: bool = False) -> dict[str, float]:
 def describe(where: dict[str, Any], rates: dict[str, float]) -> str:
     versions = ", ".join(f"{name} {text}" for name, text in where["versions"].items())
     load = where["load"] or 0.0
-    busy = f"\nOther work kept {load:.1f} cores busy at the start: expect noise." if load > 0.5 else ""
+    busy = f"\nThe machine was busy at the start (load {load:.1f}): expect noise." if load > 0.5 else ""
     return (
         f"Machine: {where['cpu']}, {where['cores']} cores, {where['torch threads']} torch threads; float32.\n"
         f"Measured peaks: sgemm {rates['sgemm GFLOP/s']:.0f} GFLOP/s, "

@@ -77,7 +77,9 @@ def estimator(task: Task, **changes: Any) -> Any:
         "device": "cpu",
         "random_state": 0,
     }
-    return (SVNNClassifier if task.classes else SVNNRegressor)(**{**settings, **changes})
+    if task.classes:
+        return SVNNClassifier(**{**settings, **changes})
+    return SVNNRegressor(loss="squared", **{**settings, **changes})
 
 
 def initial_state(task: Task, data: tuple[np.ndarray, ...]) -> tuple[dict[str, torch.Tensor], Any]:

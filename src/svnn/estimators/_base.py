@@ -121,6 +121,9 @@ class BaseSVNN(ABC, BaseEstimator):
     def _splitter(self, y: np.ndarray, size: int, seed: int) -> Any:
         return ShuffleSplit(1, test_size=size, random_state=seed)
 
+    def _check_parameters(self) -> None:
+        check_parameters(self)
+
     # -- fitting ----------------------------------------------------------------------------------
 
     def fit(
@@ -150,7 +153,7 @@ class BaseSVNN(ABC, BaseEstimator):
         -------
         self
         """
-        check_parameters(self)
+        self._check_parameters()
         X = self._signals(X, reset=True)
         targets = self._encode_targets(y, reset=True)
         check_consistent_length(X, targets)
