@@ -1,8 +1,9 @@
 """On a GPU: the thresholded covariance of 100,000 features, and a training step on 20,000 nodes.
 
 The covariance is that of 1000 float32 samples, in tf32 and in full float32. The step is forward +
-backward of a network of two layers (32 features, K=2, 16 samples) at density 1 %, against the same
-network in plain torch on a sparse CSR matrix. Neither may ever hold an N×N matrix.
+backward of a network of two layers (32 features, K=2, 16 samples of a table) at density 1 %, against the
+same network in plain torch on a sparse CSR matrix; ours keeps the first layer's shifts, as ``fit`` does.
+Steps follow each other as in training, without waiting in between. No N×N matrix may ever be held.
 """
 
 from __future__ import annotations
@@ -20,21 +21,22 @@ from filters import random_covariance
 from scale import GROUP
 
 from svnn import HardThreshold, as_operator
-from svnn.nn import SVNN
+from svnn.nn import SVNN, ShiftedSignals
 
 HIDDEN, ORDER, BATCH, DENSITY = (32, 32), 2, 16, 0.01
 
 
-def timed(call: Callable[[], Any], repeats: int) -> tuple[float, float]:
+def timed(call: Callable[[], Any], repeats: int, in_a_row: int = 1) -> tuple[float, float]:
     """Return the median seconds of a warm call and the peak GB it takes, inputs included."""
 
     def synchronised() -> None:
-        call()
+        for _ in range(in_a_row):
+            call()
         torch.cuda.synchronize()
 
     synchronised()
     torch.cuda.reset_peak_memory_stats()
-    seconds = statistics.median(once(synchronised) for _ in range(repeats))
+    seconds = statistics.median(once(synchronised) for _ in range(repeats)) / in_a_row
     return seconds, torch.cuda.max_memory_allocated() / 1e9
 
 
@@ -59,24 +61,29 @@ def covariances(n: int, t: int, repeats: int) -> list[dict[str, Any]]:
 def steps(n: int, repeats: int) -> list[dict[str, Any]]:
     C = random_covariance(n, DENSITY)
     operator = as_operator(C, device="cuda").normalized()
-    x = torch.randn(BATCH, n, HIDDEN[0], device="cuda", requires_grad=True)
-    network = SVNN(HIDDEN[0], 1, hidden=HIDDEN, order=ORDER, mlp=(32,)).cuda()
+    x = torch.randn(BATCH, n, 1, device="cuda")
+    network = SVNN(1, 1, hidden=HIDDEN, order=ORDER, mlp=(32,)).cuda()
+    signals = ShiftedSignals.of(x, operator, ORDER)
     matrix = to_torch_csr(C * np.float32(1 / operator.scale)).cuda()
-    plain = TextbookSVNN(HIDDEN[0], 1, HIDDEN, ORDER, (32,), folded_shift(matrix.matmul)).cuda()
+    plain = TextbookSVNN(1, 1, HIDDEN, ORDER, (32,), folded_shift(matrix.matmul)).cuda()
     plain.load_state_dict(network.state_dict())
-    runs = {"ours": lambda: network(x, operator), "torch CSR": lambda: plain(x)}
+    runs = {
+        "ours": lambda: network(signals, operator),
+        "ours, shifting anew": lambda: network(x, operator),
+        "torch CSR": lambda: plain(x),
+    }
     outputs = [run().detach() for run in runs.values()]
-    error = float((outputs[0] - outputs[1]).abs().max() / outputs[1].abs().max())
+    error = max(float((y - outputs[-1]).abs().max() / outputs[-1].abs().max()) for y in outputs)
     if not error < 1e-3:
-        raise AssertionError(f"the two networks differ by {error:.2g}.")
+        raise AssertionError(f"the networks differ by {error:.2g}.")
     rows = []
     for name, run in runs.items():
-        parameters = list((network if name == "ours" else plain).parameters())
+        parameters = list((plain if name == "torch CSR" else network).parameters())
 
         def step(run: Callable[[], torch.Tensor] = run, parameters: list[torch.Tensor] = parameters) -> None:
-            torch.autograd.grad(run().sum(), [x, *parameters])
+            torch.autograd.grad(run().sum(), parameters)
 
-        seconds, peak = timed(step, repeats)
+        seconds, peak = timed(step, repeats, in_a_row=20)
         rows.append({"what": f"training step, {name}", "N": n, "seconds": seconds, "peak GB": peak, "nnz": C.nnz})
     return rows
 
@@ -94,8 +101,9 @@ def report(rows: list[dict[str, Any]]) -> str:
         ]
         for row in rows
     ]
-    ratio = rows[-1]["seconds"] / rows[-2]["seconds"]
-    return "## On the GPU\n\n" + markdown(headers, table) + f"\n\nOurs × torch CSR: {ratio:.2f}."
+    kept, anew = (rows[-1]["seconds"] / row["seconds"] for row in rows[-3:-1])
+    remark = f"\n\nOurs × torch CSR: {kept:.2f}, shifting anew {anew:.2f}."
+    return "## On the GPU\n\n" + markdown(headers, table) + remark
 
 
 def main() -> int:

@@ -202,7 +202,7 @@ def test_zero_weights_are_left_out(data):
 def test_early_stopping_restores_the_best_weights(data, averaging):
     X, y = data
     Xv, yv = X[90:], y[90:]
-    model = SVNNRegressor(random_state=0, patience=5, tol=0.0, averaging=averaging)
+    model = SVNNRegressor(random_state=0, patience=5, tol=0.0, averaging=averaging, loss="squared")
     model.fit(X[:90], y[:90], validation_data=(Xv, yv))
     best = min(model.history_["valid_loss"])
     sd = model._target_standardizer.scale
