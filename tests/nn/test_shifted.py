@@ -69,3 +69,23 @@ def test_another_order_or_width_is_an_error():
         SVNN(1, 1, order=2)(ShiftedSignals.of(x, shift, 1), shift)
     with pytest.raises(ValueError, match="takes 3"):
         SVNN(3, 1, order=2)(ShiftedSignals.of(x, shift, 2), shift)
+
+
+def test_signals_of_another_scale_are_an_error():
+    x, shift = problem(1, "dense")
+    raw = as_operator(shift.to_dense() * 3)
+    with pytest.raises(ValueError, match="another scale"):
+        SVNN(1, 1)(ShiftedSignals.of(x, raw, 2), raw)
+    with pytest.raises(ValueError, match="another scale"):
+        SVNN(1, 1)(ShiftedSignals.of(x, raw.normalized(), 2), shift)
+    with pytest.raises(ValueError, match="another scale"):
+        SVNN(1, 1)(ShiftedSignals.of(x, shift, 2), [shift, shift])
+    with pytest.raises(ValueError, match="need a shift"):
+        ShiftedSignals.of(x, None, 2)
+
+
+def test_signals_of_another_precision_are_cast():
+    x, shift = problem(20, "dense")
+    signals = ShiftedSignals.of(x.double(), shift, 3)
+    assert isinstance(signals, SpectralSignals)
+    assert SVNN(20, 1, order=3).double()(signals, shift).dtype == torch.float64

@@ -78,10 +78,10 @@ Select = Callable[[Tile, Tensor], Tensor | None]
 
 @cache
 def kernels() -> Any:
-    """Return the compiled kernels, or None where numba is missing."""
+    """Return the compiled kernels, or None where numba is missing or cannot compile or cache them."""
     try:
         from svnn.covariance import _kernels
-    except ImportError:
+    except Exception:
         return None
     return _kernels
 

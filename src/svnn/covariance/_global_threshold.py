@@ -20,7 +20,7 @@ from svnn.functional import (
     top_k_thresholds,
     universal_threshold,
 )
-from svnn.functional._array import RandomState, generator, namespace, to_numpy
+from svnn.functional._array import RandomState, as_floating, generator, namespace, to_numpy
 from svnn.functional.thresholds import check_top_k
 
 #: Features that tau="cv" looks at when there are more than dense_limit.
@@ -141,10 +141,12 @@ class GlobalThreshold(Thresholded):
 
     def _cv_features(self, X: Any) -> Any:
         """Return the features that the choice of tau looks at."""
-        if self.tau != "cv" or X.shape[1] <= _CV_FEATURES:
+        if self.tau != "cv":
             return X
+        if X.shape[1] <= _CV_FEATURES:
+            return as_floating(X)
         chosen = np.sort(generator(self.random_state).choice(X.shape[1], _CV_FEATURES, replace=False))
-        return X[:, chosen]
+        return as_floating(X[:, chosen])
 
 
 #: The docstring of both, between their summaries and their examples.

@@ -50,8 +50,9 @@ class SVNNRegressor(RegressorMixin, BaseSVNN):
     True
     """,
         extra="""    loss : {"huber", "squared", "absolute"}, default="huber"
-        What is minimised, on the scale of the standardised targets. "huber" is squared up to 0.5 and
-        absolute beyond: outliers weigh less, small errors are treated as the squared loss treats them.
+        What is minimised, on the scale of the standardised targets (their own scale with
+        ``standardize=False``). "huber" is squared up to 0.5 and absolute beyond: outliers weigh less,
+        small errors are treated as the squared loss treats them.
 """,
         node_dropout="0.2",
         heads="4",

@@ -34,6 +34,8 @@ class ShiftedSignals(ABC):
     def of(x: Tensor, shift: CovarianceOperator | None, order: int) -> ShiftedSignals:
         """Shift ``x`` of shape (B, N, F), in the form that makes the layer cheapest.
 
+        An ``SVNN`` scales its shift to unit norm: give ``operator.normalized()`` to both.
+
         Examples
         --------
         >>> import torch
@@ -42,15 +44,20 @@ class ShiftedSignals(ABC):
         >>> signals.shape, len(signals[:2])
         ((5, 3, 2), 2)
         """
+        if shift is None and order > 0:
+            raise ValueError(f"signals of order {order} need a shift; pass an operator.")
         signals: ShiftedSignals
+        shift = None if shift is None else shift._in_dtype_of(x)
         if isinstance(shift, DenseOperator) and shift.spectral_shifts_pay(order, x.shape[-1]):
             signals = SpectralSignals.from_shift(x, shift, order)
         else:
             signals = PowerSignals.from_shift(x, shift, order)
         signals.moments = signals._moments()
+        signals.scale = None if shift is None else shift.scale
         return signals
 
     moments: tuple[Tensor, Tensor] | None = None
+    scale: float | None = None  #: of the operator that shifted them
 
     @abstractmethod
     def filtered(self, weight: Tensor, bias: Tensor | None) -> Tensor:
@@ -77,7 +84,9 @@ class ShiftedSignals(ABC):
         return self.shape[0]
 
     def __getitem__(self, rows: slice | Tensor) -> ShiftedSignals:
-        return self._take(rows)
+        taken = self._take(rows)
+        taken.scale = self.scale
+        return taken
 
     def batch_moments(self) -> tuple[Tensor, Tensor] | None:
         """Return the moments where they are known or cheap to find."""
@@ -115,7 +124,9 @@ class PowerSignals(ShiftedSignals):
         return PowerSignals(self.powers[rows], self.order)
 
     def to(self, device: torch.device) -> PowerSignals:
-        return PowerSignals(self.powers.to(device, non_blocking=True), self.order)
+        moved = PowerSignals(self.powers.to(device, non_blocking=True), self.order)
+        moved.scale = self.scale
+        return moved
 
     @property
     def device(self) -> torch.device:
@@ -159,7 +170,9 @@ class SpectralSignals(ShiftedSignals):
 
     def to(self, device: torch.device) -> SpectralSignals:
         stored = (self.rotated, self.vectors, self.value_powers)
-        return SpectralSignals(*(v.to(device, non_blocking=True) for v in stored))
+        moved = SpectralSignals(*(v.to(device, non_blocking=True) for v in stored))
+        moved.scale = self.scale
+        return moved
 
     @property
     def device(self) -> torch.device:

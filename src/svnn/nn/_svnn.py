@@ -12,7 +12,7 @@ from svnn.nn._filter import CovarianceFilter, as_shifts
 from svnn.nn._norm import NodeNorm
 from svnn.nn._readout import Readout
 from svnn.nn._shifted import ShiftedSignals
-from svnn.operators import CovarianceOperator
+from svnn.operators import CovarianceOperator, as_operator
 
 ACTIVATIONS: dict[str, type[nn.Module]] = {
     "leaky_relu": nn.LeakyReLU,
@@ -128,6 +128,13 @@ class SVNN(nn.Module):
 
     def embed(self, x: Tensor | ShiftedSignals, shift: Any = None) -> Tensor:
         """Return the node embeddings before the readout, of shape (…, N, hidden[-1])."""
+        if isinstance(x, ShiftedSignals) and self.order:
+            scale = None if isinstance(shift, (list, tuple)) else as_operator(shift).scale
+            if scale != x.scale or (self.normalize and scale is None):
+                raise ValueError(
+                    "x was shifted by an operator of another scale; give operator.normalized() to "
+                    "ShiftedSignals.of and to the network (a sequence of shifts needs plain signals)."
+                )
         for layer, norm, shifts in zip(self.filters, self.norms, self._layer_shifts(shift), strict=True):
             if isinstance(x, ShiftedSignals):
                 u = first_layer(x, layer, norm, self.activation)

@@ -74,6 +74,11 @@ class CovarianceOperator(ABC):
 
     def __matmul__(self, x: Tensor) -> Tensor:
         """Shift ``x`` of shape (N, F) or (…, N, F); the result has the shape and dtype of ``x``."""
+        operator = self._in_dtype_of(x)
+        return operator._matmul(x) if x.ndim == 2 else operator._batched_matmul(x)
+
+    def _in_dtype_of(self, x: Tensor) -> CovarianceOperator:
+        """Check that ``x`` can be shifted and return the operator in its dtype."""
         n = self.shape[0]
         if not isinstance(x, Tensor):
             raise TypeError(f"the operator shifts torch tensors, got {type(x).__name__}; use torch.as_tensor.")
@@ -81,8 +86,7 @@ class CovarianceOperator(ABC):
             raise ValueError(f"x must have shape (..., {n}, F) for an operator on {n} nodes, got {tuple(x.shape)}.")
         if x.device != self.device:
             raise ValueError(f"x is on {x.device}, the operator on {self.device}; move one with .to(device).")
-        operator = self if x.dtype == self.dtype else self._cast(x.dtype)
-        return operator._matmul(x) if x.ndim == 2 else operator._batched_matmul(x)
+        return self if x.dtype == self.dtype else self._cast(x.dtype)
 
     def _batched_matmul(self, x: Tensor) -> Tensor:
         """Apply the matrix to x of shape (…, N, F): as one product on (N, … F)."""
@@ -93,13 +97,17 @@ class CovarianceOperator(ABC):
     def filter(self, x: Tensor, weight: Tensor, bias: Tensor | None = None) -> Tensor:
         r"""Apply a bank of polynomial filters, :math:`\sum_k C^k x W_k + b`.
 
-        ``x`` has shape (…, N, in), ``weight`` (K + 1, in, out), ``bias`` (out,). This is the readable
-        reference, in plain torch; backends override ``_filter`` where they have a faster way.
+        ``x`` has shape (…, N, in), ``weight`` (K + 1, in, out), ``bias`` (out,). Backends run it in fused
+        kernels where they can, which can be differentiated once; ``_reference_filter`` is the readable
+        version in plain torch.
         """
+        operator = self._in_dtype_of(x)
+        if weight.ndim != 3 or weight.shape[1] != x.shape[-1] or weight.device != x.device:
+            raise ValueError(
+                f"weight must have shape (K + 1, {x.shape[-1]}, out) and be on {x.device}, "
+                f"got {tuple(weight.shape)} on {weight.device}."
+            )
         n, (taps, n_in, n_out) = self.shape[0], weight.shape
-        if x.ndim < 2 or x.shape[-2] != n:
-            raise ValueError(f"x must have shape (..., {n}, F) for an operator on {n} nodes, got {tuple(x.shape)}.")
-        operator = self if x.dtype == self.dtype else self._cast(x.dtype)
         batch = x.reshape(-1, n, n_in)
         if operator.adaptive:
             from svnn.operators._build import suited  # which knows all backends
@@ -188,8 +196,13 @@ class CovarianceOperator(ABC):
         if self._tensors()[0].requires_grad:
             return make()  # a matrix that is being learned changes under the operator
         memo = self.__dict__.setdefault("_memo", {})
+        versions = [None if t.is_inference() else t._version for t in self._tensors()]
+        if memo.get("versions", versions) != versions:  # the matrix was changed in place
+            memo.clear()
+        memo["versions"] = versions
         if key not in memo:
-            memo[key] = make()
+            with torch.inference_mode(False):  # what is kept has to serve in training as well
+                memo[key] = make()
         return memo[key]
 
     def __getstate__(self) -> dict[str, Any]:

@@ -22,8 +22,9 @@ class CSROperator(CovarianceOperator):
     backend = "csr"
 
     def __init__(self, values: Tensor, columns: Tensor, row_starts: Tensor) -> None:
-        self.values, self.columns, self.row_starts = values, columns, row_starts
         n = len(row_starts) - 1
+        _check_structure(values, columns, row_starts, n)
+        self.values, self.columns, self.row_starts = (v.contiguous() for v in (values, columns, row_starts))
         self.shape = (n, n)
 
     @classmethod
@@ -80,6 +81,20 @@ class CSROperator(CovarianceOperator):
         counts = self.row_starts.diff()
         rows = torch.arange(self.shape[0], device=self.device).repeat_interleave(counts)
         return torch.stack([rows, self.columns.to(rows.dtype)]), self.values
+
+
+def _check_structure(values: Tensor, columns: Tensor, row_starts: Tensor, n: int) -> None:
+    """Raise where the arrays are no CSR matrix: the kernels trust them."""
+    counts = row_starts.diff()
+    if (
+        n < 1
+        or int(row_starts[0]) != 0
+        or int(row_starts[-1]) != len(columns)
+        or len(columns) != len(values)
+        or bool((counts < 0).any())
+        or (len(columns) > 0 and not (int(columns.min()) >= 0 and int(columns.max()) < n))
+    ):
+        raise ValueError("values, columns and row_starts are not the arrays of a square CSR matrix.")
 
 
 class _SymmetricProduct(torch.autograd.Function):

@@ -22,12 +22,13 @@ class ShiftPasses(Protocol):
         """Write the sum over k of C^k u_k for u (B, N, order + 1, F) to ``out`` (B, N, F)."""
 
     def workspace(self, shape: tuple[int, ...], dtype: torch.dtype) -> Tensor:
-        """Return memory that only this call uses."""
+        """Return memory for a chunk; the next call may return the same."""
 
 
 def fused_filter_bank(matrix: ShiftPasses, x: Tensor, weight: Tensor, bias: Tensor | None) -> Tensor:
     r"""Return :math:`\sum_k C^k x W_k + b` for x (B, N, in) and weight (K + 1, in, out)."""
-    result: Tensor = _FusedFilterBank.apply(x, weight, bias, matrix)
+    with torch.autocast(x.device.type, enabled=False):
+        result: Tensor = _FusedFilterBank.apply(x, weight, bias, matrix)
     return result
 
 
@@ -48,8 +49,9 @@ class _FusedFilterBank(torch.autograd.Function):
         kept = x
         if widening:
             kept = matrix.krylov(x, taps - 1, x.new_empty(batch, n, taps, n_in))
+            side = weight.reshape(taps * n_in, n_out)
             for rows in chunks(batch, n * n_out * x.element_size(), matrix.chunk_bytes):
-                torch.mm(kept[rows].view(-1, taps * n_in), weight.view(taps * n_in, n_out), out=y[rows].view(-1, n_out))
+                torch.mm(kept[rows].view(-1, taps * n_in), side, out=y[rows].view(-1, n_out))
                 if bias is not None:
                     y[rows].add_(bias)
         else:

@@ -1,4 +1,4 @@
-"""The fused CSR passes on torch tensors."""
+"""The fused passes over a CSR or dense matrix, on torch tensors."""
 
 from __future__ import annotations
 
@@ -20,13 +20,14 @@ _MIN_ROW_BLOCK = 64
 
 @cache
 def kernels() -> Any:
-    """Return the compiled kernels, or None where numba is missing."""
+    """Return the compiled kernels, or None where numba is missing or cannot compile or cache them."""
     try:
         return import_module("svnn.operators._cpu.kernels")
-    except ImportError:
+    except Exception as error:
+        reason = "is not installed" if isinstance(error, ImportError) else f"cannot compile the kernels ({error})"
         warnings.warn(
-            "numba is not installed: sparse filters run on torch's own CSR product, several times slower. "
-            "pip install numba",
+            f"numba {reason}: filters run on torch's own products, several times slower. pip install numba, or "
+            "set NUMBA_CACHE_DIR to a folder that can be written.",
             stacklevel=2,
         )
         return None
@@ -53,7 +54,7 @@ class CPUMatrix(NamedTuple):
         return _run(self, u, out, u.shape[2] - 1, horner=True)
 
     def workspace(self, shape: tuple[int, ...], dtype: torch.dtype) -> Tensor:
-        """Return memory for a chunk, the same in every call."""
+        """Return memory for a chunk: this thread's, so that only one chunk at a time may use it."""
         return workspace("chunk", shape, dtype)
 
 

@@ -1,0 +1,107 @@
+"""What could go wrong around kernels that trust their addresses."""
+
+import multiprocessing
+import sys
+
+import pytest
+import torch
+
+from svnn import as_operator
+from svnn.operators import CSROperator
+from svnn.operators._cpu import threads
+
+
+def operator(n=200, backend="csr", seed=0):
+    A = torch.randn(n, n, generator=torch.Generator().manual_seed(seed))
+    return as_operator(A @ A.T / n**1.5, backend=backend)
+
+
+def tensors(n=200, n_in=8, n_out=16, taps=3, batch=4):
+    generator = torch.Generator().manual_seed(1)
+    return torch.randn(batch, n, n_in, generator=generator), torch.randn(taps, n_in, n_out, generator=generator)
+
+
+def _fill(queue):
+    threads.workspace("fork", (2**20,), torch.float32).fill_(7)
+    queue.put(1)
+
+
+@pytest.mark.skipif(not sys.platform.startswith("linux"), reason="forks")
+@pytest.mark.filterwarnings("ignore:.*fork.*:DeprecationWarning")
+def test_a_forked_process_computes_in_memory_of_its_own():
+    mine = threads.workspace("fork", (2**20,), torch.float32)
+    mine.zero_()
+    context = multiprocessing.get_context("fork")
+    queue = context.Queue()
+    child = context.Process(target=_fill, args=(queue,))
+    child.start()
+    queue.get(timeout=60)
+    child.join()
+    assert float(mine[::4096].max()) == 0
+
+
+@pytest.mark.parametrize("backend", ["csr", "dense"])
+def test_signals_on_another_device_are_an_error(backend):
+    x, weight = (t.to("meta") for t in tensors())
+    with pytest.raises(ValueError, match="x is on meta, the operator on cpu"):
+        operator(backend=backend).filter(x, weight)
+    with pytest.raises(ValueError, match="weight must have shape"):
+        operator(backend=backend).filter(tensors()[0], weight)
+    with pytest.raises(ValueError, match=r"weight must have shape \(K \+ 1, 8, out\)"):
+        operator(backend=backend).filter(tensors()[0], torch.randn(3, 5, 4))
+
+
+def test_the_default_device_does_not_matter():
+    op, (x, weight) = operator(20), tensors(20)
+    expected = op.filter(x, weight)
+    with torch.device("meta"):
+        assert torch.equal(op.filter(x, weight), expected)
+
+
+@pytest.mark.parametrize("backend", ["csr", "dense"])
+def test_inference_mode_leaves_nothing_behind_that_training_cannot_use(backend):
+    op, (x, weight) = operator(seed=5, backend=backend), tensors(taps=6)
+    with torch.inference_mode():
+        op.filter(x, weight)
+        op.filter(x.double(), weight.double())
+    for dtype in (torch.float32, torch.float64):
+        w = weight.detach().to(dtype, copy=True).requires_grad_()
+        op.filter(x.to(dtype), w).sum().backward()
+        assert w.grad is not None
+
+
+@pytest.mark.parametrize("taps", [3, 9])
+def test_a_matrix_changed_in_place_is_seen(taps):
+    A = torch.randn(30, 30)
+    C = A @ A.T / 900
+    op, (x, weight) = as_operator(C, backend="dense"), tensors(30, taps=taps)
+    op.filter(x, weight)
+    op.norm()
+    C.mul_(0.5)
+    torch.testing.assert_close(op.filter(x, weight), as_operator(C.clone(), backend="dense").filter(x, weight))
+    assert op.norm() == pytest.approx(as_operator(C.clone()).norm())
+
+
+def test_strided_arrays_and_weights_are_taken():
+    op, (x, weight) = operator(), tensors()
+    strided = CSROperator(*(torch.stack([t, t], 1)[:, 0] for t in op._tensors()))
+    torch.testing.assert_close(strided.filter(x, weight), op.filter(x, weight))
+    permuted = weight.permute(2, 1, 0).contiguous().permute(2, 1, 0)
+    torch.testing.assert_close(op.filter(x, permuted), op.filter(x, weight))
+
+
+@pytest.mark.parametrize(
+    ("columns", "starts"),
+    [([0, 5], [0, 1, 2]), ([0, -1], [0, 1, 2]), ([0, 1], [0, 3, 2]), ([0, 1], [0, 1, 5]), ([0, 1], [1, 1, 2])],
+)
+def test_arrays_that_are_no_matrix_are_an_error(columns, starts):
+    with pytest.raises(ValueError, match="CSR"):
+        CSROperator(torch.ones(2), torch.tensor(columns), torch.tensor(starts))
+
+
+@pytest.mark.parametrize("backend", ["csr", "dense"])
+def test_autocast_leaves_the_banks_alone(backend):
+    op, (x, weight) = operator(40, backend), tensors(40, taps=9)
+    expected = op.filter(x, weight)
+    with torch.autocast("cpu", torch.bfloat16):
+        assert torch.equal(op.filter(x, weight), expected)
