@@ -47,11 +47,25 @@ class CPUMatrix(NamedTuple):
 
     def krylov(self, x: Tensor, order: int, out: Tensor) -> Tensor:
         """Write [x, Cx, …, C^order x] of x (B, N, F) to ``out`` (B, N, order + 1, F)."""
+        if self.row_starts is None and x.shape[2] == 1:  # Cᵀ = C: the batch times the matrix is a plain product
+            y = x[..., 0]
+            out[:, :, 0, 0] = y
+            for k in range(1, order + 1):
+                y = y @ self.values
+                out[:, :, k, 0] = y
+            return out
         return _run(self, x, out, order, horner=False)
 
     def horner(self, u: Tensor, out: Tensor) -> Tensor:
         """Write the sum over k of C^k u_k for u (B, N, order + 1, F) to ``out`` (B, N, F)."""
-        return _run(self, u, out, u.shape[2] - 1, horner=True)
+        order = u.shape[2] - 1
+        if self.row_starts is None and u.shape[3] == 1:
+            y = u[:, :, order, 0]
+            for k in range(order - 1, -1, -1):
+                y = torch.addmm(u[:, :, k, 0], y, self.values)
+            out[..., 0] = y
+            return out
+        return _run(self, u, out, order, horner=True)
 
     def workspace(self, shape: tuple[int, ...], dtype: torch.dtype) -> Tensor:
         """Return memory for a chunk: this thread's, so that only one chunk at a time may use it."""
