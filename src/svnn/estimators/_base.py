@@ -17,7 +17,7 @@ from torch import Tensor
 from svnn._validation import check_data
 from svnn.covariance._resolve import fit_covariance, resolve, shift_matrix
 from svnn.covariance._stochastic import StochasticSparsifier
-from svnn.estimators._parameters import batch_rows, check_parameters, fits, pick_device
+from svnn.estimators._parameters import batch_rows, check_parameters, cuda_devices, fits, pick_device
 from svnn.estimators._progress import progress_callback
 from svnn.estimators._standardize import Standardizer
 from svnn.estimators._training import Batch, Callback, Shifts, train
@@ -184,7 +184,7 @@ class BaseSVNN(ABC, BaseEstimator):
         data = self._batch(X_train, scaled[train_rows], row_weight)
 
         n_outputs = self._n_outputs(targets)
-        with torch.random.fork_rng(devices=_cuda_devices(self._device)), progress_callback(self) as progress:
+        with torch.random.fork_rng(devices=cuda_devices(self._device)), progress_callback(self) as progress:
             torch.manual_seed(seed)
             self.module_ = self._build(self._n_values, n_outputs).to(self._device)
             data = self._shifted(data)
@@ -397,7 +397,3 @@ class BaseSVNN(ABC, BaseEstimator):
         tags.non_deterministic = self.random_state is None
         tags.input_tags.three_d_array = True
         return tags
-
-
-def _cuda_devices(device: torch.device) -> list[torch.device]:
-    return [device] if device.type == "cuda" else []

@@ -77,3 +77,8 @@ def pick_device(device: Any) -> torch.device:
 def fits(device: torch.device, n_bytes: int) -> bool:
     """Say whether ``n_bytes`` take at most half of what is free on a GPU; main memory is not asked."""
     return device.type != "cuda" or n_bytes <= torch.cuda.mem_get_info(device)[0] // 2
+
+
+def cuda_devices(device: torch.device) -> list[torch.device]:
+    """Return the GPUs whose generators a seed on ``device`` would touch."""
+    return [device] if device.type == "cuda" else []
