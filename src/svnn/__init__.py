@@ -29,7 +29,7 @@ _HOMES = {
     "ModelFileError": "svnn.estimators",
     "load": "svnn.estimators",
 }
-_ROOMS = ("covariance", "datasets", "estimators", "functional", "nn", "operators")
+_ROOMS = ("covariance", "datasets", "estimators", "functional", "metrics", "nn", "operators", "stability")
 
 __all__ = [
     "ACV",
@@ -50,12 +50,14 @@ __all__ = [
     "estimators",
     "functional",
     "load",
+    "metrics",
     "nn",
     "operators",
+    "stability",
 ]
 
 if TYPE_CHECKING:
-    from svnn import covariance, datasets, estimators, functional, nn, operators
+    from svnn import covariance, datasets, estimators, functional, metrics, nn, operators, stability
     from svnn.covariance import (
         ACV,
         RCV,

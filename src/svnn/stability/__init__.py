@@ -1,0 +1,1 @@
+"""How far outputs move when the covariance does: exact errors, certified bounds, advice."""
