@@ -8,7 +8,7 @@ import torch
 
 from svnn import as_operator
 from svnn.operators import CSROperator
-from svnn.operators._cpu import threads
+from svnn.operators._cpu import memory
 
 
 def operator(n=200, backend="csr", seed=0):
@@ -22,14 +22,14 @@ def tensors(n=200, n_in=8, n_out=16, taps=3, batch=4):
 
 
 def _fill(queue):
-    threads.workspace("fork", (2**20,), torch.float32).fill_(7)
+    memory.workspace("fork", (2**20,), torch.float32).fill_(7)
     queue.put(1)
 
 
 @pytest.mark.skipif(not sys.platform.startswith("linux"), reason="forks")
 @pytest.mark.filterwarnings("ignore:.*fork.*:DeprecationWarning")
 def test_a_forked_process_computes_in_memory_of_its_own():
-    mine = threads.workspace("fork", (2**20,), torch.float32)
+    mine = memory.workspace("fork", (2**20,), torch.float32)
     mine.zero_()
     context = multiprocessing.get_context("fork")
     queue = context.Queue()

@@ -1,7 +1,8 @@
-"""Batch norm over samples and nodes, alone, folded into a filter, or fused with the activation that follows."""
+"""Batch norm over samples and nodes: alone, folded into a filter, or fused with the activation and the readout."""
 
 from __future__ import annotations
 
+import math
 from functools import cache
 from importlib import import_module
 from typing import Any
@@ -10,10 +11,11 @@ import numpy as np
 import torch
 from torch import Tensor, nn
 
+from svnn.operators._cpu.memory import empty, workspace
 from svnn.operators._cpu.passes import kernels as cpu_kernels
 from svnn.operators._cpu.threads import run
 
-#: Rows that a thread takes at a time.
+#: Nodes that a thread takes at a time.
 _BLOCK = 512
 
 
@@ -48,16 +50,6 @@ class NodeNorm(nn.BatchNorm1d):
         factor = self.weight * torch.rsqrt(variance + self.eps)
         return weight * factor, self.bias - mean * factor
 
-    def then(self, activation: nn.Module, u: Tensor) -> Tensor:
-        """Return ``activation(norm(u))``, in two passes over ``u`` where the activation is a rectifier."""
-        slope = _slope(activation)
-        fusable = u.device.type == "cpu" and u.dtype in (torch.float32, torch.float64) and u.dtype == self.weight.dtype
-        if not self.training or slope is None or u.numel() <= u.shape[-1] or not fusable or _kernels() is None:
-            result: Tensor = activation(self(u))
-            return result
-        fused: Tensor = _NormRectifier.apply(u.contiguous(), self.weight, self.bias, self, slope)
-        return fused
-
     @torch.no_grad()
     def update(self, mean: Tensor, variance: Tensor, count: int) -> None:
         """Take the moments of a batch into the running statistics."""
@@ -67,8 +59,39 @@ class NodeNorm(nn.BatchNorm1d):
         self.num_batches_tracked.add_(1)  # type: ignore[union-attr]
 
 
-class _NormRectifier(torch.autograd.Function):
-    r"""Batch norm and :math:`\max(v, \text{slope}\, v)`.
+def norm_then(norm: nn.Module | None, activation: nn.Module, u: Tensor, pool: Tensor | None = None) -> Tensor:
+    r"""Return the layer's output ``activation(norm(u))`` (…, N, F), or its readout (…, H F).
+
+    ``pool`` holds the H weights of every node in the readout :math:`\sum_j a_{hj} u_j`, of shape (H, N), or
+    (…, H, N) where samples differ. With a rectifier all of it takes two passes over ``u``.
+    """
+    slope = _slope(activation)
+    batch, n = math.prod(u.shape[:-2]), u.shape[-2]
+    n_threads = torch.get_num_threads()
+    if slope is None or not _fusable(norm, u) or (pool is not None and batch < 2 * n_threads and n_threads > 1):
+        v: Tensor = activation(u if norm is None else norm(u))
+        return v if pool is None else (pool @ v).flatten(-2)
+    weights = None if pool is None else pool.expand(*pool.shape[:-2], -1, -1).reshape(-1, *pool.shape[-2:])
+    learned = norm if isinstance(norm, NodeNorm) else None
+    scale, offset = (None, None) if learned is None else (learned.weight, learned.bias)
+    y: Tensor = _Rectified.apply(u.contiguous().view(batch, n, -1), scale, offset, weights, learned, slope)
+    return y.view(u.shape) if pool is None else y.view(*u.shape[:-2], -1)
+
+
+def _fusable(norm: nn.Module | None, u: Tensor) -> bool:
+    if u.device.type != "cpu" or u.dtype not in (torch.float32, torch.float64) or _kernels() is None or not u.numel():
+        return False
+    if not isinstance(norm, NodeNorm):
+        return norm is None or isinstance(norm, nn.Identity)
+    if norm.weight.dtype != u.dtype:
+        return False
+    if norm.training:
+        return u.numel() > u.shape[-1]
+    return not (torch.is_grad_enabled() and (u.requires_grad or norm.weight.requires_grad))
+
+
+class _Rectified(torch.autograd.Function):
+    r"""Batch norm, where there is one, :math:`\max(v, \text{slope}\, v)`, and a weighted sum over the nodes.
 
     With :math:`h = g \cdot \sigma'(v)`, :math:`\hat y = (y - m) i` and M values a channel,
     :math:`dy = \gamma i\,(h - \tfrac1M \sum h - \hat y\, \tfrac1M \sum h \hat y)`. The sign of v is computed
@@ -76,36 +99,54 @@ class _NormRectifier(torch.autograd.Function):
     """
 
     @staticmethod
-    def forward(ctx: Any, y: Tensor, weight: Tensor, bias: Tensor, norm: NodeNorm, slope: float) -> Tensor:
-        count = y.numel() // y.shape[-1]
+    def forward(ctx: Any, y: Tensor, weight: Any, bias: Any, pool: Tensor | None, norm: Any, slope: float) -> Tensor:
         factors = y.new_zeros(7, y.shape[-1])
         factors[0] = slope
-        # About the mean, and no outlier: a few rows from all over the batch.
-        factors[3] = pivot = y.reshape(count, -1)[:: max(count // 64, 1)].mean(0)
-        first, second = _sums(_kernels().MOMENTS, y, None, factors) / count
-        variance = (second - first**2).clamp_min(0)
-        norm.update(pivot + first, variance, count)
-        inverse = torch.rsqrt(variance + norm.eps)
-        factors[1] = weight * inverse
-        factors[2] = bias - first * factors[1]
-        ctx.save_for_backward(y, factors, inverse, first)
-        return _apply(_kernels().APPLY, y, None, factors)
+        factors[1] = 1
+        inverse: Any = None
+        first: Any = None
+        if norm is not None and norm.training:
+            count = y.numel() // y.shape[-1]
+            # About the mean, and no outlier: a few rows from all over the batch.
+            factors[3] = pivot = y.reshape(count, -1)[:: max(count // 64, 1)].mean(0)
+            first, second = _sums(_kernels().MOMENTS, y, None, factors, None) / count
+            variance = (second - first**2).clamp_min(0)
+            norm.update(pivot + first, variance, count)
+        elif norm is not None:
+            factors[3], first, variance = norm.running_mean, torch.zeros_like(norm.running_mean), norm.running_var
+        if norm is not None:
+            inverse = torch.rsqrt(variance + norm.eps)
+            factors[1] = weight * inverse
+            factors[2] = bias - first * factors[1]
+        ctx.save_for_backward(y, factors, inverse, first, pool)
+        if pool is None:
+            return _run(_kernels().APPLY, y, None, factors, out=empty(y, *y.shape))
+        out = y.new_zeros(len(y), pool.shape[1], y.shape[2])
+        return _run(_kernels().POOLED, y, None, factors, out=out, pool=pool.contiguous())
 
     @staticmethod
     @torch.autograd.function.once_differentiable
-    def backward(ctx: Any, *gradients: Tensor) -> tuple[Tensor | None, Tensor, Tensor, None, None]:
-        y, factors, inverse, first = ctx.saved_tensors
+    def backward(ctx: Any, *gradients: Tensor) -> tuple[Tensor | None, ...]:
+        y, factors, inverse, first, pool = ctx.saved_tensors
         g = gradients[0].contiguous()
-        count = y.numel() // y.shape[-1]
-        sum_h, sum_hy = _sums(_kernels().GRADIENT_SUMS, y, g, factors)
-        d_weight = inverse * (sum_hy - first * sum_h)
-        if not ctx.needs_input_grad[0]:
-            return None, d_weight, sum_h, None, None
+        pool = None if pool is None else pool.contiguous()
         factors = factors.clone()
         factors[4] = factors[1]
-        factors[5] = -factors[1] * inverse * d_weight / count
-        factors[6] = -factors[1] * sum_h / count - factors[5] * first
-        return _apply(_kernels().GRADIENT_APPLY, y, g, factors), d_weight, sum_h, None, None
+        d_weight = d_bias = d_pool = None
+        if inverse is not None:
+            count = y.numel() // y.shape[-1]
+            d_bias, sum_hy = _sums(_kernels().GRADIENT_SUMS, y, g, factors, pool)
+            d_weight = inverse * (sum_hy - first * d_bias)
+            factors[5] = -factors[1] * inverse * d_weight / count
+            factors[6] = -factors[1] * d_bias / count - factors[5] * first
+        if pool is not None and ctx.needs_input_grad[3]:
+            d_pool = y.new_empty(len(y), *pool.shape[1:])
+        dy = None
+        if ctx.needs_input_grad[0] or d_pool is not None:
+            dy = _run(_kernels().GRADIENT_APPLY, y, g, factors, empty(y, *y.shape), pool=pool, pool_gradient=d_pool)
+        if d_pool is not None and len(pool) == 1:
+            d_pool = d_pool.sum(0, keepdim=True)
+        return dy, d_weight, d_bias, d_pool, None, None
 
 
 def _slope(activation: nn.Module) -> float | None:
@@ -120,22 +161,37 @@ def _kernels() -> Any:
     return None if cpu_kernels() is None else import_module("svnn.nn._norm_kernels")
 
 
-def _sums(mode: int, y: Tensor, g: Tensor | None, factors: Tensor) -> Tensor:
-    count = y.numel() // y.shape[-1]
-    sums = y.new_zeros(-(-count // _BLOCK), 2, y.shape[-1])
-    _run(mode, y, g, factors, None, sums)
-    return sums.sum(0)
+def _sums(mode: int, y: Tensor, g: Tensor | None, factors: Tensor, pool: Tensor | None) -> Tensor:
+    """Return the two sums over samples and nodes, of shape (2, F)."""
+    sums = y.new_zeros(-(-len(y) // _samples(y)), _kernels().ROWS, y.shape[-1])
+    _run(mode, y, g, factors, pool=pool, sums=sums)
+    return sums.sum(0)[:2]
 
 
-def _apply(mode: int, y: Tensor, g: Tensor | None, factors: Tensor) -> Tensor:
-    out = torch.empty_like(y)
-    _run(mode, y, g, factors, out, None)
-    return out
+def _samples(y: Tensor) -> int:
+    """Return how many samples a thread takes at a time."""
+    return max(1, _BLOCK // y.shape[1])
 
 
-def _run(mode: int, y: Tensor, g: Tensor | None, factors: Tensor, out: Tensor | None, sums: Tensor | None) -> None:
-    shapes = (y.numel() // y.shape[-1], y.shape[-1], _BLOCK, y.element_size())
-    arrays = (0 if t is None else t.data_ptr() for t in (y, g, out, factors, sums))
+def _run(
+    mode: int,
+    y: Tensor,
+    g: Tensor | None,
+    factors: Tensor,
+    out: Tensor | None = None,
+    pool: Tensor | None = None,
+    sums: Tensor | None = None,
+    pool_gradient: Tensor | None = None,
+) -> Any:
+    """Make a pass over y (B, N, F) and return ``out``."""
+    blocks = -(-len(y) // _samples(y))
+    if sums is None:
+        sums = workspace("rows", (blocks, _kernels().ROWS, y.shape[2]), y.dtype)
+    heads = 0 if pool is None else pool.shape[1]
+    step = 0 if pool is None or len(pool) == 1 else heads * y.shape[1]
+    shapes = (*y.shape, heads, _samples(y), y.element_size(), step)
+    arrays = (0 if t is None else t.data_ptr() for t in (y, g, out, factors, sums, pool, pool_gradient))
     job = np.array([0, mode, *shapes, *arrays], dtype=np.int64)
     work = _kernels().work32 if y.element_size() == 4 else _kernels().work64
-    run(work.address, job, min(torch.get_num_threads(), -(-shapes[0] // _BLOCK)))
+    run(work.address, job, min(torch.get_num_threads(), blocks))
+    return out

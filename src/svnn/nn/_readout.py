@@ -59,6 +59,16 @@ class Readout(nn.Module):
         self.out_features = in_features * ((n_nodes or 1) if kind == "flatten" else heads)
 
     def forward(self, u: Tensor) -> Tensor:
+        weights = self.weights(u)
+        if weights is not None:
+            return (weights @ u).flatten(-2)
+        return self._drop(u.new_ones(*u.shape[:-1], 1)).mul(u).flatten(-2) if self._dropping() else u.flatten(-2)
+
+    def weights(self, u: Tensor) -> Tensor | None:
+        """Return the nodes' weights (heads, N) in the pooled embeddings, or (…, heads, N) where samples differ.
+
+        ``flatten`` has none.
+        """
         n = u.shape[-2]
         if self.n_nodes is not None and n != self.n_nodes:
             raise ValueError(
@@ -66,13 +76,11 @@ class Readout(nn.Module):
                 'only readout="mean" transfers to another number of nodes.'
             )
         if self.kind == "flatten":
-            return self._drop(u.new_ones(*u.shape[:-1], 1)).mul(u).flatten(-2) if self._dropping() else u.flatten(-2)
-        if self.kind == "mean" and not self._dropping():
-            return u.mean(-2)
-        weight = self.weight / n if self.kind == "weighted" else u.new_full((1, n), 1 / n)
+            return None
+        weights = self.weight / n if self.kind == "weighted" else u.new_full((1, n), 1 / n)
         if self._dropping():  # the weights are far fewer than the embeddings
-            weight = weight * self._drop(u.new_ones(*u.shape[:-2], 1, n))
-        return (weight @ u).flatten(-2)
+            weights = weights * self._drop(u.new_ones(*u.shape[:-2], 1, n))
+        return weights
 
     def _dropping(self) -> bool:
         return self.training and self.node_dropout.p > 0

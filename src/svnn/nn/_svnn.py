@@ -9,7 +9,7 @@ from typing import Any
 from torch import Tensor, nn
 
 from svnn.nn._filter import CovarianceFilter, as_shifts
-from svnn.nn._norm import NodeNorm
+from svnn.nn._norm import NodeNorm, norm_then
 from svnn.nn._readout import Readout
 from svnn.nn._shifted import ShiftedSignals
 from svnn.operators import CovarianceOperator, as_operator
@@ -124,10 +124,22 @@ class SVNN(nn.Module):
         or of ``order`` for each layer in turn. Where the same signals pass many times, ``x`` can be
         :class:`ShiftedSignals`, whose shifts (by the same operator) are known already.
         """
-        return self.head(self.readout(self.embed(x, shift)))
+        u, norm = self._last_layer(x, shift)
+        pool = None if self.dropout.p and self.training else self.readout.weights(u)
+        if pool is None:
+            pooled = self.readout(self.dropout(norm_then(norm, self.activation, u)))
+        else:
+            pooled = norm_then(norm, self.activation, u, pool)
+        return self.head(pooled)
 
     def embed(self, x: Tensor | ShiftedSignals, shift: Any = None) -> Tensor:
         """Return the node embeddings before the readout, of shape (…, N, hidden[-1])."""
+        u, norm = self._last_layer(x, shift)
+        embedding: Tensor = self.dropout(norm_then(norm, self.activation, u))
+        return embedding
+
+    def _last_layer(self, x: Tensor | ShiftedSignals, shift: Any) -> tuple[Tensor, nn.Module | None]:
+        """Return what the last filter makes of ``x``, and the norm that is still to be applied to it."""
         if isinstance(x, ShiftedSignals) and self.order:
             scale = None if isinstance(shift, (list, tuple)) else as_operator(shift).scale
             if scale != x.scale or (self.normalize and scale is None):
@@ -135,14 +147,13 @@ class SVNN(nn.Module):
                     "x was shifted by an operator of another scale; give operator.normalized() to "
                     "ShiftedSignals.of and to the network (a sequence of shifts needs plain signals)."
                 )
+        u, left = None, None
         for layer, norm, shifts in zip(self.filters, self.norms, self._layer_shifts(shift), strict=True):
-            if isinstance(x, ShiftedSignals):
-                u = first_layer(x, layer, norm, self.activation)
-            else:
-                u = norm_then(norm, self.activation, layer(x, shifts))
-            x = self.dropout(u)
-        assert isinstance(x, Tensor)
-        return x
+            if u is not None:
+                x = self.dropout(norm_then(left, self.activation, u))
+            u, left = first_layer(x, layer, norm) if isinstance(x, ShiftedSignals) else (layer(x, shifts), norm)
+        assert u is not None
+        return u, left
 
     def _layer_shifts(self, shift: Any) -> list[Any]:
         n_layers = len(self.filters)
@@ -170,8 +181,8 @@ def normalized_together(shifts: list[CovarianceOperator]) -> list[CovarianceOper
     return [s.normalized(scale) if s.scale is None else s for s in shifts]
 
 
-def first_layer(x: ShiftedSignals, layer: Any, norm: nn.Module, activation: nn.Module) -> Tensor:
-    """Return the layer's output for signals whose shifts are known, the norm folded into the weights if it can be."""
+def first_layer(x: ShiftedSignals, layer: Any, norm: nn.Module) -> tuple[Tensor, nn.Module | None]:
+    """Return the filtered signals, and the norm unless it could be folded into the weights."""
     if x.order != layer.order or x.shape[2] != layer.in_features:
         raise ValueError(
             f"x holds {x.shape[2]} values a node shifted {x.order} times, the filter takes {layer.in_features} "
@@ -180,12 +191,5 @@ def first_layer(x: ShiftedSignals, layer: Any, norm: nn.Module, activation: nn.M
     if isinstance(norm, NodeNorm) and layer.bias is None:
         moments = x.batch_moments() if norm.training else None
         if moments is not None or not norm.training:
-            folded: Tensor = activation(x.filtered(*norm.folded(layer.weight, moments, x.shape[0] * x.shape[1])))
-            return folded
-    return norm_then(norm, activation, x.filtered(layer.weight, layer.bias))
-
-
-def norm_then(norm: nn.Module, activation: nn.Module, u: Tensor) -> Tensor:
-    """Return ``activation(norm(u))``."""
-    y: Tensor = norm.then(activation, u) if isinstance(norm, NodeNorm) else activation(norm(u))
-    return y
+            return x.filtered(*norm.folded(layer.weight, moments, x.shape[0] * x.shape[1])), None
+    return x.filtered(layer.weight, layer.bias), norm

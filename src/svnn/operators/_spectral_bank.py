@@ -7,8 +7,8 @@ from typing import Any, NamedTuple
 import torch
 from torch import Tensor
 
-from svnn.operators._cpu.threads import workspace
-from svnn.operators._fused_bank import chunks
+from svnn.operators._cpu.memory import empty, workspace
+from svnn.operators._fused_bank import chunks, column_sums
 
 #: Bytes of rotated signals made at a time; every node's product should have many rows.
 _CHUNK_BYTES = 2**24
@@ -40,13 +40,14 @@ class _SpectralFilterBank(torch.autograd.Function):
     @staticmethod
     def forward(ctx: Any, x: Tensor, weight: Tensor, bias: Tensor | None, spectrum: Spectrum) -> Tensor:
         response = _response(spectrum.values, weight)
-        y = x.new_empty(*x.shape[:2], weight.shape[2])
+        y = empty(x, *x.shape[:2], weight.shape[2])
+        kept = empty(x, *x.shape) if ctx.needs_input_grad[1] else None
         for rows in _chunks(x, weight):
-            rotated = _rotate(spectrum.vectors.T, x[rows], "x")
+            rotated = _rotate(spectrum.vectors.T, x[rows], "x" if kept is None else kept[rows])
             torch.matmul(spectrum.vectors, _per_node(rotated, response, "mixed"), out=y[rows])
             if bias is not None:
                 y[rows].add_(bias)
-        ctx.save_for_backward(x, weight)
+        ctx.save_for_backward(kept, weight)
         ctx.spectrum = spectrum
         return y
 
@@ -54,35 +55,31 @@ class _SpectralFilterBank(torch.autograd.Function):
     @torch.autograd.function.once_differentiable
     def backward(ctx: Any, *gradients: Tensor) -> tuple[Tensor | None, Tensor | None, Tensor | None, None]:
         dy = gradients[0].contiguous()
-        x, weight = ctx.saved_tensors
+        kept, weight = ctx.saved_tensors
         values, vectors = ctx.spectrum
-        wants_x, wants_weight, wants_bias, _ = ctx.needs_input_grad
+        wants_x, _, wants_bias, _ = ctx.needs_input_grad
         response = _response(values, weight).transpose(1, 2)
-        dx = torch.empty_like(x) if wants_x else None
-        dw = response.new_zeros(len(values), *weight.shape[1:]) if wants_weight else None
-        for rows in _chunks(x, weight):
+        dx = empty(dy, *dy.shape[:2], weight.shape[1]) if wants_x else None
+        dw = None if kept is None else response.new_zeros(len(values), *weight.shape[1:])
+        for rows in _chunks(dy, weight):
             rotated = _rotate(vectors.T, dy[rows], "dy")
             if dx is not None:
                 torch.matmul(vectors, _per_node(rotated, response, "mixed"), out=dx[rows])
             if dw is not None:
-                signals = _rotate(vectors.T, x[rows], "x")
-                dw.baddbmm_(signals.permute(1, 2, 0), rotated.transpose(0, 1))
+                dw.baddbmm_(kept[rows].permute(1, 2, 0), rotated.transpose(0, 1))
         if dw is not None:
-            dw = torch.einsum("kn,nio->kio", _powers(values, len(weight)), dw)
-        return dx, dw, dy.sum((0, 1)) if wants_bias else None, None
-
-
-def _powers(values: Tensor, taps: int) -> Tensor:
-    return torch.stack([values**k for k in range(taps)])
+            dw = (torch.linalg.vander(values, N=len(weight)).T @ dw.flatten(1)).view_as(weight)
+        return dx, dw, column_sums(dy) if wants_bias else None, None
 
 
 def _response(values: Tensor, weight: Tensor) -> Tensor:
     """Return the (N, in, out) frequency responses of the bank."""
-    return torch.einsum("kn,kio->nio", _powers(values, len(weight)), weight)
+    return (torch.linalg.vander(values, N=len(weight)) @ weight.flatten(1)).view(-1, *weight.shape[1:])
 
 
-def _rotate(matrix: Tensor, x: Tensor, role: str) -> Tensor:
-    return torch.matmul(matrix, x, out=workspace(role, tuple(x.shape), x.dtype))
+def _rotate(matrix: Tensor, x: Tensor, out: Tensor | str) -> Tensor:
+    """Return ``matrix @ x`` in a given tensor, or in the workspace of that name."""
+    return torch.matmul(matrix, x, out=workspace(out, tuple(x.shape), x.dtype) if isinstance(out, str) else out)
 
 
 def _per_node(x: Tensor, response: Tensor, role: str) -> Tensor:

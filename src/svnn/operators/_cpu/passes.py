@@ -11,7 +11,8 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from svnn.operators._cpu.threads import run, workspace
+from svnn.operators._cpu.memory import workspace
+from svnn.operators._cpu.threads import run
 
 #: Values side by side in a buffer row when one sample has fewer than a vector of them.
 _LANE_BYTES = 256
