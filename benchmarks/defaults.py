@@ -8,14 +8,11 @@ bar is missed.
 from __future__ import annotations
 
 import argparse
-import csv
-import gzip
 import os
 import sys
 import time
 import warnings
 from dataclasses import dataclass
-from pathlib import Path
 
 import numpy as np
 from sklearn.datasets import load_breast_cancer, load_digits, load_wine
@@ -25,6 +22,7 @@ from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
 
 from svnn import SVNNClassifier, SVNNRegressor
+from svnn.datasets import load_genes, load_meats, load_released, load_thickness
 
 #: What the defaults must reach: at most this multiple of ridge's error, or at most this much below
 #: the logistic regression's accuracy.
@@ -41,36 +39,22 @@ BARS = {
 }
 
 
-def read(path: Path) -> tuple[list[str], np.ndarray]:
-    with gzip.open(path, "rt", newline="") as file:
-        names, *rows = csv.reader(file)
-    return names, np.array(rows, dtype=object)
+def regressions() -> dict[str, tuple[np.ndarray, np.ndarray]]:
+    found = {name: load_released(name) for name in ("SparseCov", "LargeCov", "SmallCov")}
+    found["IXI thickness → age"] = load_thickness("ixi")
+    found["meats → fat"] = load_meats(target="fat")
+    return {name: (data.X, data.y) for name, data in found.items()}
 
 
-def regressions(folder: Path) -> dict[str, tuple[np.ndarray, np.ndarray]]:
-    found = {}
-    for name in ("SparseCov", "LargeCov", "SmallCov"):
-        names, rows = read(folder / f"{name}.csv.gz")
-        values = rows.astype(float)[:, 1 if names[0] == "" else 0 :]  # some files have an index column
-        found[name] = values[:, :-1], values[:, -1]
-    names, rows = read(folder / "ixi_dk_thickness_age.csv.gz")
-    regions = [i for i, n in enumerate(names) if n.endswith("_thickness") and "MeanThickness" not in n]
-    found["IXI thickness → age"] = rows[:, regions].astype(float), rows[:, names.index("age")].astype(float)
-    names, rows = read(folder / "meats.csv.gz")
-    spectrum = [i for i, n in enumerate(names) if n.startswith("x_")]
-    found["meats → fat"] = rows[:, spectrum].astype(float), rows[:, names.index("fat")].astype(float)
-    return found
-
-
-def classifications(folder: Path | None) -> dict[str, tuple[np.ndarray, np.ndarray]]:
+def classifications(real: bool) -> dict[str, tuple[np.ndarray, np.ndarray]]:
     found = {
         "digits": load_digits(return_X_y=True),
         "breast cancer": load_breast_cancer(return_X_y=True),
         "wine": load_wine(return_X_y=True),
     }
-    if folder:
-        golub = np.load(folder / "genes_golub.npz", allow_pickle=False)
-        found["golub"] = golub["x"], golub["y"]
+    if real:
+        golub = load_genes("golub")
+        found["golub"] = golub.X, golub.y
     return found
 
 
@@ -144,15 +128,15 @@ def measure(name: str, X: np.ndarray, y: np.ndarray, model: str, seeds: range = 
 
 
 def main(seeds: range, only: str) -> int:
-    folder = Path(os.environ["SVNN_DATA"]) if os.environ.get("SVNN_DATA") else None
+    real = bool(os.environ.get("SVNN_DATA"))
     print("| data | t × N | model | score | linear model | ratio or difference | asked for | met | fit (s) |")
     print("|---|---|---|---|---|---|---|---|---|")
     jobs = [
         (name, data, f"regressor, {covariance}")
-        for name, data in (regressions(folder) if folder else {}).items()
+        for name, data in (regressions() if real else {}).items()
         for covariance in ("hard", "sample")
     ]
-    jobs += [(name, data, "classifier, hard") for name, data in classifications(folder).items()]
+    jobs += [(name, data, "classifier, hard") for name, data in classifications(real).items()]
     missed = 0
     for name, (X, y), model in jobs:
         if only.lower() not in f"{name}, {model}".lower():

@@ -1,0 +1,185 @@
+"""The sets kept as numpy archives: gene expression and stock prices."""
+
+from __future__ import annotations
+
+import zipfile
+from itertools import pairwise
+from pathlib import Path
+
+import numpy as np
+from sklearn.utils import Bunch
+
+from svnn.datasets._files import PathLike, find_file
+
+#: Ratios of share splits. Their logarithms are far beyond a usual day.
+SPLIT_RATIOS = (1.5, 2.0, 3.0, 4.0, 5.0, 6.0, 8.0, 10.0)
+
+
+def load_genes(name: str, root: PathLike | None = None) -> Bunch:
+    """Load gene expression of two kinds of tumour.
+
+    Parameters
+    ----------
+    name : {"golub", "gordon"}
+        Leukaemia, ALL or AML: 72 samples, 7129 genes. Lung, mesothelioma or adenocarcinoma: 181 samples, 12533
+        genes.
+    root : path, optional
+        The folder of ``genes_<name>.npz``, or the file. By default what the environment variable ``SVNN_DATA``
+        says.
+
+    Returns
+    -------
+    Bunch with
+        X : float32 array of shape (t, N)
+        y : int array of shape (t,), positions in ``target_names``
+        groups, split : None
+        feature_names, target_names, DESCR
+
+    Examples
+    --------
+    >>> import tempfile
+    >>> with tempfile.TemporaryDirectory() as folder:
+    ...     np.savez(f"{folder}/genes_golub.npz", x=np.zeros((3, 5), np.float32), y=["AML", "ALL", "AML"])
+    ...     data = load_genes("golub", folder)
+    >>> data.X.shape, data.y.tolist(), data.target_names
+    ((3, 5), [1, 0, 1], ['ALL', 'AML'])
+    """
+    if name not in (known := ("golub", "gordon")):
+        raise ValueError(f"name must be one of {', '.join(known)}, got {name!r}.")
+    where = "It is in the R package datamicroarray: save its matrix as x and its classes as y with numpy.savez."
+    path = find_file(root, (f"genes_{name}.npz",), f"genes, {name}", where)
+    arrays = _read_arrays(path, "x", "y")
+    classes, y = np.unique(arrays["y"], return_inverse=True)
+    return Bunch(
+        X=np.asarray(arrays["x"], dtype=np.float32),
+        y=y,
+        groups=None,
+        split=None,
+        feature_names=[f"gene{i}" for i in range(arrays["x"].shape[1])],
+        target_names=[str(label) for label in classes],
+        DESCR=f"Gene expression ({name}, R package datamicroarray), read from {path}.",
+    )
+
+
+def load_stocks(
+    root: PathLike | None = None,
+    *,
+    window: int = 5,
+    horizon: int = 5,
+    target: str = "volatility",
+    adjust: bool = True,
+) -> Bunch:
+    r"""Load daily returns of 452 stocks of the S&P 500, with something to forecast from them.
+
+    Parameters
+    ----------
+    root : path, optional
+        The folder of ``stockdata.npz``, or the file. By default what the environment variable ``SVNN_DATA`` says.
+    window : int, default=5
+        Days of returns in a row.
+    horizon : int, default=5
+        Days ahead that the target is about.
+    target : {"volatility", "return"}, default="volatility"
+        How much the market will move, or where to. The first can be predicted to some degree, the second
+        hardly.
+    adjust : bool, default=True
+        Take share splits out of the returns. The closing prices are as quoted, so a split looks like a fall by
+        half: a move beyond 0.3 that is within 0.1 of the logarithm of 3/2, 2, 3, 4, 5, 6, 8 or 10 is replaced by
+        what is left of it.
+
+    Returns
+    -------
+    Bunch with
+        X : float32 array of shape (t, N, window), or (t, N) with ``window=1``
+        y : float64 array of shape (t,)
+        groups : None
+        split : array of shape (t,) of "train", "validation" and "test": the first 60 % of the days, the next 20 %
+            and the last. Rows that would share a day with the split before are left out.
+        returns : float32 array of shape (1257, N), for covariances
+        sectors : list of N str
+        feature_names (ticker symbols), DESCR
+
+    Notes
+    -----
+    With :math:`r_{d,j}` the logarithmic return of stock j on day d, row i holds the returns of the ``window``
+    days that end on day d, and y looks at the H = ``horizon`` days after it:
+
+    .. math:: y_i^{vol} = \log \frac{1}{HN} \sum_{h=1}^{H} \sum_j |r_{d+h,j}|, \qquad
+              y_i^{ret} = \frac{1}{N} \sum_{h=1}^{H} \sum_j r_{d+h,j}
+
+    Examples
+    --------
+    Three stocks over forty days:
+
+    >>> import tempfile
+    >>> prices = np.exp(np.random.default_rng(0).normal(0, 0.01, (40, 3)).cumsum(0))
+    >>> info = ["A", "B", "C", "Energy", "Energy", "Utilities", "A Inc", "B Inc", "C Inc"]
+    >>> with tempfile.TemporaryDirectory() as folder:
+    ...     np.savez(f"{folder}/stockdata.npz", close=prices, info=info)
+    ...     data = load_stocks(folder, window=4, horizon=2)
+    >>> data.X.shape, data.feature_names, data.sectors
+    ((24, 3, 4), ['A', 'B', 'C'], ['Energy', 'Energy', 'Utilities'])
+    """
+    if target not in ("volatility", "return"):
+        raise ValueError(f'target must be "volatility" or "return", got {target!r}.')
+    if window < 1 or horizon < 1:
+        raise ValueError(f"window and horizon must be at least one day, got {window!r} and {horizon!r}.")
+    where = "It is the data set stockdata of the R package huge: save its prices as close, its info column by column."
+    path = find_file(root, ("stockdata.npz",), "stocks", where)
+    arrays = _read_arrays(path, "close", "info")
+    prices = np.asarray(arrays["close"], dtype=np.float64)
+    if prices.ndim != 2 or not (prices > 0).all():
+        raise ValueError(f"{path}: close must be a matrix of days by stocks, of positive prices.")
+    returns = np.diff(np.log(prices), axis=0)
+    if adjust:
+        returns = without_splits(returns)
+    n_rows = len(returns) - window - horizon + 1
+    split, kept = _chronological(n_rows, window + horizon - 1)
+    past = np.lib.stride_tricks.sliding_window_view(returns, window, axis=0)[:n_rows]
+    future = np.lib.stride_tricks.sliding_window_view(returns, horizon, axis=0)[window:]
+    y = np.log(np.abs(future).mean((1, 2))) if target == "volatility" else future.mean(1).sum(1)
+    n = prices.shape[1]
+    X = past[kept].astype(np.float32)
+    return Bunch(
+        X=X[:, :, 0] if window == 1 else X,
+        y=y[kept],
+        groups=None,
+        split=split,
+        returns=returns.astype(np.float32),
+        feature_names=[str(ticker) for ticker in arrays["info"][:n]],
+        sectors=[str(sector) for sector in arrays["info"][n : 2 * n]],
+        DESCR=(
+            f"S&P 500 closing prices (R package huge), read from {path}: {window} days of logarithmic returns of "
+            f"{n} stocks; the target is the {target} of the {horizon} days after."
+        ),
+    )
+
+
+def without_splits(returns: np.ndarray) -> np.ndarray:
+    """Replace the jumps that share splits make in logarithmic returns by what is left of them."""
+    jumps = np.log(SPLIT_RATIOS)
+    rows, columns = np.nonzero(np.abs(returns) > 0.3)
+    moves = returns[rows, columns]
+    left = np.abs(moves)[:, None] - jumps
+    nearest = np.take_along_axis(left, np.abs(left).argmin(1)[:, None], 1)[:, 0]
+    adjusted = returns.copy()
+    adjusted[rows, columns] = np.where(np.abs(nearest) < 0.1, np.sign(moves) * nearest, moves)
+    return adjusted
+
+
+def _chronological(n_rows: int, gap: int) -> tuple[np.ndarray, np.ndarray]:
+    """Name the split of the rows kept, and which they are: 60/20/20 % with ``gap`` rows left out between."""
+    edges = [0, int(0.6 * n_rows), int(0.8 * n_rows), n_rows]
+    if min(b - a for a, b in pairwise(edges)) <= gap:
+        raise ValueError("The prices are of too few days for this window and horizon; make them shorter.")
+    parts = [np.arange(edges[k] + (gap if k else 0), edges[k + 1]) for k in range(3)]
+    split = np.repeat(np.array(["train", "validation", "test"], dtype="<U10"), [len(part) for part in parts])
+    return split, np.concatenate(parts)
+
+
+def _read_arrays(path: Path, *names: str) -> dict[str, np.ndarray]:
+    try:
+        with np.load(path, allow_pickle=False) as archive:
+            return {name: archive[name] for name in names}
+    except (zipfile.BadZipFile, KeyError, ValueError, EOFError, OSError) as error:
+        raise ValueError(f"{path} must be a numpy archive with {' and '.join(names)}: {error}") from error

@@ -1,0 +1,80 @@
+"""What the official files of each data set are called, where they lie in its archive, and where to get them."""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass
+
+
+@dataclass(frozen=True)
+class Source:
+    """A published data set of many files, kept as a folder or as the zip it is published in.
+
+    ``member`` matches the path of one file; its groups are the numbers that identify the file.
+    ``folders`` are the places under the data folder where unpacked files are looked for.
+    """
+
+    key: str
+    title: str
+    number: int
+    slug: str
+    expected: str
+    member: re.Pattern[str]
+    pattern: str
+    folders: tuple[str, ...]
+
+    @property
+    def archive(self) -> str:
+        """Name of the official zip."""
+        return f"{self.slug}.zip"
+
+    @property
+    def url(self) -> str:
+        """Address of the official zip."""
+        return f"https://archive.ics.uci.edu/static/public/{self.number}/{self.archive}"
+
+    @property
+    def page(self) -> str:
+        """Address of the page that describes the data set."""
+        return f"https://archive.ics.uci.edu/dataset/{self.number}/{self.slug}"
+
+
+def _source(
+    key: str, title: str, number: int, slug: str, expected: str, member: str, pattern: str, inner: str
+) -> Source:
+    # Unpacked by hand or by fetch(extract=True): the folder of the archive itself, with or without one around it.
+    folders = dict.fromkeys(("", inner, key, f"{key}/{inner}", slug, f"{slug}/{inner}"))
+    return Source(key, title, number, slug, expected, re.compile(rf"(?:^|/){member}$"), pattern, tuple(folders))
+
+
+MHEALTH = _source(
+    "mhealth",
+    "MHEALTH",
+    319,
+    "mhealth+dataset",
+    "mHealth_subject<N>.log",
+    r"mHealth_subject(\d+)\.log",
+    "mHealth_subject*.log",
+    "MHEALTHDATASET",
+)
+REALDISP = _source(
+    "realdisp",
+    "REALDISP Activity Recognition",
+    305,
+    "realdisp+activity+recognition+dataset",
+    "subject<N>_ideal.log",
+    r"subject(\d+)_ideal\.log",
+    "subject*_ideal.log",
+    "realistic_sensor_displacement",
+)
+DSADS = _source(
+    "dsads",
+    "Daily and Sports Activities",
+    256,
+    "daily+and+sports+activities",
+    "data/aNN/pN/sNN.txt",
+    r"a(\d+)/p(\d+)/s(\d+)\.txt",
+    "a*/p*/s*.txt",
+    "data",
+)
+SOURCES = {source.key: source for source in (MHEALTH, REALDISP, DSADS)}

@@ -1,0 +1,172 @@
+"""Tables of text, packed or not, read without a frame library; the sets that are one plain table."""
+
+from __future__ import annotations
+
+import csv
+import gzip
+from dataclasses import dataclass
+from pathlib import Path
+
+import numpy as np
+from sklearn.utils import Bunch
+
+from svnn.datasets._files import PathLike, find_file
+
+#: What stands for a value that is not there.
+MISSING = {"", "na", "n/a", "nan", "null", "none"}
+
+
+@dataclass
+class Table:
+    """The cells of a table, as text."""
+
+    path: Path
+    names: list[str]
+    rows: list[list[str]]
+
+    def column(self, name: str) -> list[str]:
+        """The cells of one column."""
+        at = self.names.index(name)
+        return [row[at].strip() for row in self.rows]
+
+    def numbers(self, names: list[str]) -> np.ndarray:
+        """Some columns as a float64 array of shape (rows, columns); missing cells are NaN."""
+        values = np.empty((len(self.rows), len(names)))
+        for j, name in enumerate(names):
+            values[:, j] = [number(cell, self.path, name) for cell in self.column(name)]
+        return values
+
+
+def number(cell: str, path: Path, column: str) -> float:
+    """Read one cell; a missing one is NaN."""
+    if cell.lower() in MISSING:
+        return np.nan
+    try:
+        return float(cell)
+    except ValueError:
+        raise ValueError(f"{path}: column {column!r} holds {cell!r}, which is not a number.") from None
+
+
+def read_table(path: PathLike) -> Table:
+    """Read a table with a header, with commas, tabs or semicolons between cells; ``.gz`` is unpacked on the way."""
+    path = Path(path)
+    try:
+        with (
+            gzip.open(path, "rt", newline="", encoding="utf-8-sig")
+            if path.suffix == ".gz"
+            else path.open(newline="", encoding="utf-8-sig") as file
+        ):
+            header = file.readline()
+            file.seek(0)
+            delimiter = max("\t;,", key=header.count)
+            names, *rows = (row for row in csv.reader(file, delimiter=delimiter) if row)
+    except (gzip.BadGzipFile, EOFError, UnicodeDecodeError, csv.Error) as error:
+        raise ValueError(f"{path} is not a readable table ({error}).") from error
+    except ValueError as error:
+        raise ValueError(f"{path} is empty.") from error
+    for line, row in enumerate(rows, 2):
+        if len(row) != len(names):
+            raise ValueError(f"{path}: line {line} has {len(row)} cells, the header has {len(names)}.")
+    return Table(path, [name.strip() for name in names], rows)
+
+
+def load_released(name: str, root: PathLike | None = None) -> Bunch:
+    """Load one of the synthetic draws that the paper's authors released: 1000 samples of 100 features.
+
+    Parameters
+    ----------
+    name : {"SparseCov", "LargeCov", "SmallCov"}
+    root : path, optional
+        The folder of ``<name>.csv`` or ``<name>.csv.gz``, or the file. By default what the environment variable
+        ``SVNN_DATA`` says.
+
+    Returns
+    -------
+    Bunch with
+        X : float64 array of shape (1000, 100)
+        y : float64 array of shape (1000,), the last column of the file
+        groups, split : None
+        feature_names, DESCR
+
+    See Also
+    --------
+    make_sparse_cov, make_large_cov, make_small_cov : fresh draws, with the true covariance.
+
+    Examples
+    --------
+    A file in the same format, with the index column that two of the three have:
+
+    >>> import pathlib, tempfile
+    >>> with tempfile.TemporaryDirectory() as folder:
+    ...     _ = pathlib.Path(folder, "SparseCov.csv").write_text(",0,1,2\\n0,0.5,-1,3\\n1,2,0.25,4\\n")
+    ...     data = load_released("SparseCov", folder)
+    >>> data.X.tolist(), data.y.tolist()
+    ([[0.5, -1.0], [2.0, 0.25]], [3.0, 4.0])
+    """
+    if name not in (known := ("SparseCov", "LargeCov", "SmallCov")):
+        raise ValueError(f"name must be one of {', '.join(known)}, got {name!r}.")
+    where = "The draws are released with the paper (Sparse Covariance Neural Networks)."
+    table = read_table(find_file(root, (f"{name}.csv.gz", f"{name}.csv"), name, where))
+    # The index column, where there is one, has no name. One header repeats a name, so columns go by position.
+    first = 1 if table.names[0] == "" else 0
+    try:
+        values = np.array(table.rows, dtype=float)[:, first:]
+    except ValueError as error:
+        raise ValueError(f"{table.path} must hold numbers only: {error}") from error
+    return Bunch(
+        X=np.ascontiguousarray(values[:, :-1]),
+        y=values[:, -1].copy(),
+        groups=None,
+        split=None,
+        feature_names=[f"x{i}" for i in range(values.shape[1] - 1)],
+        DESCR=f"{name}, the draw released with the paper, read from {table.path}: y = wᵀx + u.",
+    )
+
+
+def load_meats(root: PathLike | None = None, *, target: str = "fat") -> Bunch:
+    """Load near-infrared spectra of meat: 215 samples, 100 wavelengths, and what the meat is made of.
+
+    Parameters
+    ----------
+    root : path, optional
+        The folder of ``meats.csv`` or ``meats.csv.gz``, or the file. By default what the environment variable
+        ``SVNN_DATA`` says.
+    target : {"fat", "water", "protein"}, default="fat"
+        The percentage to predict.
+
+    Returns
+    -------
+    Bunch with
+        X : float64 array of shape (215, 100), absorbances
+        y : float64 array of shape (215,)
+        groups, split : None
+        feature_names, DESCR
+
+    Notes
+    -----
+    The three percentages nearly add up to a constant, so the other two are never inputs.
+
+    Examples
+    --------
+    >>> import pathlib, tempfile
+    >>> with tempfile.TemporaryDirectory() as folder:
+    ...     _ = pathlib.Path(folder, "meats.csv").write_text("x_001,x_002,water,fat,protein\\n2.6,2.7,60,22,17\\n")
+    ...     data = load_meats(folder, target="protein")
+    >>> data.X.tolist(), data.y.tolist()
+    ([[2.6, 2.7]], [17.0])
+    """
+    if target not in (known := ("fat", "water", "protein")):
+        raise ValueError(f"target must be one of {', '.join(known)}, got {target!r}.")
+    where = "It is the table `meats` of the R package modeldata."
+    table = read_table(find_file(root, ("meats.csv.gz", "meats.csv"), "meats", where))
+    features = [name for name in table.names if name.startswith("x_")]
+    if not features or target not in table.names:
+        raise ValueError(f"{table.path} must have columns x_001, x_002, … and {target}, it has {table.names[:3]}, ….")
+    return Bunch(
+        X=table.numbers(features),
+        y=table.numbers([target])[:, 0],
+        groups=None,
+        split=None,
+        feature_names=features,
+        DESCR=f"Near-infrared spectra of meat and its percentage of {target}, read from {table.path}.",
+    )

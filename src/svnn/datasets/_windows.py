@@ -1,0 +1,70 @@
+"""Windows cut from labelled recordings."""
+
+from __future__ import annotations
+
+from itertools import pairwise
+from numbers import Integral
+
+import numpy as np
+from numpy.typing import ArrayLike
+
+
+def sliding_windows(
+    signal: ArrayLike, labels: ArrayLike, *, window: int = 128, overlap: float = 0.5
+) -> tuple[np.ndarray, np.ndarray]:
+    """Cut a recording into windows of equal length, none of which spans a change of label.
+
+    Two runs of the same label with something else between them are two runs: no window joins them. What is
+    left at the end of a run and does not fill a window is dropped.
+
+    Parameters
+    ----------
+    signal : array of shape (T, N)
+        T time steps of N channels.
+    labels : array of shape (T,)
+        What was done at every time step.
+    window : int, default=128
+        Time steps in a window.
+    overlap : float in [0, 1), default=0.5
+        Share of a window that it has in common with the next one of its run.
+
+    Returns
+    -------
+    windows : ndarray of shape (t, N, window)
+        The channels as nodes, the time steps as the values of a node.
+    first : ndarray of shape (t,)
+        The time step at which each window begins: ``labels[first]`` are the labels of the windows.
+
+    Examples
+    --------
+    >>> signal = np.arange(20).reshape(10, 2)
+    >>> windows, first = sliding_windows(signal, [7, 7, 7, 7, 7, 0, 0, 7, 7, 7], window=3, overlap=0.5)
+    >>> windows.shape, first.tolist()
+    ((3, 2, 3), [0, 2, 7])
+    """
+    signal, labels = np.asarray(signal), np.asarray(labels)
+    if signal.ndim != 2 or labels.shape != signal.shape[:1]:
+        raise ValueError(f"signal must have shape (T, N) and labels (T,), got {signal.shape} and {labels.shape}.")
+    step = check_window(window, overlap)
+    edges = run_edges(labels)
+    starts = [np.arange(a, b - window + 1, step) for a, b in pairwise(edges)]
+    first = np.concatenate(starts) if starts else np.zeros(0, dtype=int)
+    if not len(first):
+        return np.zeros((0, signal.shape[1], window), dtype=signal.dtype), first.astype(int)
+    return np.lib.stride_tricks.sliding_window_view(signal, window, axis=0)[first], first
+
+
+def run_edges(labels: np.ndarray) -> np.ndarray:
+    """Positions at which runs of equal labels begin, and the length at the end."""
+    if not len(labels):
+        return np.zeros(1, dtype=int)
+    return np.concatenate([[0], np.flatnonzero(labels[1:] != labels[:-1]) + 1, [len(labels)]])
+
+
+def check_window(window: int, overlap: float) -> int:
+    """Return the step from one window to the next."""
+    if not isinstance(window, Integral) or isinstance(window, bool) or window < 1:
+        raise ValueError(f"window must be a number of time steps, at least 1, got {window!r}.")
+    if not 0 <= overlap < 1:
+        raise ValueError(f"overlap must be at least 0 and below 1, got {overlap!r}.")
+    return max(1, round(window * (1 - overlap)))
