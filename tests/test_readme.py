@@ -11,13 +11,25 @@ import pytest
 ROOT = Path(__file__).parents[1]
 
 
+def blocks():
+    return re.findall(r"```python\n(.*?)```", (ROOT / "README.md").read_text(encoding="utf-8"), re.S)
+
+
 def test_the_quickstart_runs_and_is_short(tmp_path, monkeypatch, capsys):
-    code = re.findall(r"```python\n(.*?)```", (ROOT / "README.md").read_text(encoding="utf-8"), re.S)[0]
+    code = blocks()[0]
     assert len(code.splitlines()) <= 15
     monkeypatch.chdir(tmp_path)
     exec(compile(code, "README.md", "exec"), {})
     assert "test R²: 0." in capsys.readouterr().out
     assert (tmp_path / "model.safetensors").is_file()
+
+
+def test_the_stability_example_holds(capsys):
+    exec(compile(blocks()[1], "README.md", "exec"), {})
+    exact, bound = capsys.readouterr().out.splitlines()
+    assert exact.startswith("ErrorSplit(")
+    certified, seen = map(float, re.findall(r"[\d.]+", bound))
+    assert 0 < seen < certified
 
 
 @pytest.mark.parametrize("example", sorted((ROOT / "examples").glob("*.py")), ids=lambda p: p.stem)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from numbers import Real
 from typing import Any
 
 import numpy as np
@@ -33,7 +34,7 @@ def matrix(C: Any, name: str = "C") -> Any:
     """Return a symmetric matrix in float64: a ``csr_array`` where it came sparse, else an ndarray.
 
     Takes arrays, tensors, scipy sparse arrays, operators (in their own scale: an operator of C / s stands
-    for C) and fitted covariance estimators.
+    for C) and fitted covariance estimators. The result may be the caller's own array: it is not to be changed.
     """
     C = getattr(C, "covariance_", C)
     if isinstance(C, CovarianceOperator):
@@ -49,6 +50,8 @@ def matrix(C: Any, name: str = "C") -> Any:
             raise ValueError(f"{name} holds NaN or infinite values; remove or impute them first.")
     else:
         C = np.asarray(as_matrix(to_numpy(C), name), dtype=np.float64)
+        if (C == C.T).all():
+            return C
     gap = abs(C - C.T).max() if C.shape[0] else 0.0
     if gap > 1e-5 * abs(C).max():
         raise ValueError(f"{name} is not symmetric: entries differ from their mirror by up to {gap:.3g}.")
@@ -83,3 +86,10 @@ def interval(value: Any) -> tuple[float, float]:
     if not (np.isfinite([a, b]).all() and a <= b):
         raise ValueError(f"interval must be finite with a <= b, got ({a}, {b}).")
     return a, b
+
+
+def numbers(least: float, **values: Any) -> None:
+    """Check that all values are finite numbers of at least ``least``."""
+    for name, value in values.items():
+        if not (isinstance(value, Real) and np.isfinite(float(value)) and float(value) >= least):
+            raise ValueError(f"{name} must be a finite number >= {least}, got {value!r}.")

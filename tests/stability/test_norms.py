@@ -1,0 +1,100 @@
+import numpy as np
+import pytest
+import scipy.sparse as sp
+
+from svnn.stability import _norms
+from svnn.stability._norms import Spectrum, bank_change, frobenius, lanczos
+
+
+def sparse_symmetric(rng, n, density):
+    A = sp.random_array((n, n), density=density / 2, rng=rng, data_sampler=lambda size: rng.standard_normal(size))
+    return sp.csr_array(A + A.T + sp.eye_array(n))
+
+
+@pytest.fixture
+def large(monkeypatch):
+    """A sparse indefinite matrix beyond the exact limit, and its eigenvalues."""
+    monkeypatch.setattr(_norms, "_EXACT_LIMIT", 100)
+    C = sparse_symmetric(np.random.default_rng(1), 500, 0.02)
+    return C, np.linalg.eigvalsh(C.toarray())
+
+
+@pytest.mark.parametrize("deterministic", [False, True])
+def test_a_large_spectrum_is_enclosed(large, deterministic):
+    C, values = large
+    spectrum = Spectrum.of(C, deterministic)
+    assert spectrum.low <= values[0] and values[-1] <= spectrum.high
+    assert spectrum.eigenvalues is None
+    assert spectrum.failure == (0 if deterministic else 1e-12)
+    if not deterministic:
+        assert spectrum.high - spectrum.low <= 1.03 * (values[-1] - values[0])
+
+
+def test_a_small_spectrum_is_exact(rng):
+    A = rng.standard_normal((30, 30))
+    spectrum = Spectrum.of(A + A.T)
+    values = np.linalg.eigvalsh(A + A.T)
+    np.testing.assert_allclose([spectrum.low, spectrum.high], values[[0, -1]], rtol=1e-8)
+    assert spectrum.failure == 0 and spectrum.norm >= np.abs(values).max()
+
+
+def test_gain_on_a_matrix_is_the_norm_of_the_bank(rng, large):
+    W = rng.standard_normal((3, 2, 3))
+    A = rng.standard_normal((6, 6))
+    A = A + A.T
+    bank = sum(np.kron(np.linalg.matrix_power(A, k), w.T) for k, w in enumerate(W))
+    assert Spectrum.of(A).gain(W) == pytest.approx(np.linalg.norm(bank, 2), rel=1e-8)
+    C, values = large
+    exact = Spectrum(values[0], values[-1], values).gain(W)
+    assert exact <= Spectrum.of(C).gain(W) <= 1.05 * exact
+
+
+def test_lanczos_finds_what_a_broken_krylov_space_hides(rng):
+    # Three distinct eigenvalues: the Krylov space ends after three steps, the iteration does not.
+    values = np.r_[np.full(40, 1.0), np.full(40, 2.0), -3.0]
+    low, high, exact = lanczos(lambda x: values * x, 81, 20)
+    assert (low, high, exact) == (pytest.approx(-3), pytest.approx(2), False)
+    assert lanczos(lambda x: 0 * x, 50, 20)[:2] == (0, 0)
+
+
+def test_lanczos_bounds_hold_for_hard_spectra(rng):
+    # The Chebyshev-like spectrum that converges slowest: few steps, many matrices, never below the truth.
+    n, steps = 400, 40
+    error = _norms._lanczos_error(n, steps)
+    for gap in np.logspace(-6, 0, 30):
+        values = np.r_[np.cos(np.linspace(0, np.pi, n - 1)), 1 + gap] + 1
+        _, top, _ = lanczos(lambda x, v=values: v * x, n, steps)
+        assert top <= values.max() * (1 + 1e-12) and values.max() <= top / (1 - error)
+
+
+@pytest.mark.parametrize("shape", [(1, 4), (4, 1), (3, 4), (4, 3)])
+@pytest.mark.parametrize("order", [0, 1, 2, 4])
+def test_every_bound_on_the_change_of_a_bank_holds(rng, monkeypatch, shape, order):
+    n = 20
+    A = rng.standard_normal((n, n))
+    A = A + A.T
+    A /= np.linalg.norm(A, 2)
+    E = rng.standard_normal((n, n)) / 50
+    B = A + E + E.T
+    W = rng.standard_normal((order + 1, *shape))
+    spectra = [Spectrum.of(M) for M in (A, B, B - A)]
+    truth = np.linalg.norm(
+        sum(np.kron(np.linalg.matrix_power(B, k) - np.linalg.matrix_power(A, k), w.T) for k, w in enumerate(W)),
+        2,
+    )
+    formed, failure = bank_change(W, A, B, spectra)
+    assert failure == 0 and formed == pytest.approx(truth, rel=1e-8)
+    monkeypatch.setattr(_norms, "_BLOCK_LIMIT", 0)
+    certain, failure = bank_change(W, A, B, spectra, deterministic=True)
+    assert failure == 0 and truth <= certain * (1 + 1e-9) and certain <= 30 * truth
+    for matrices in ((A, B), (sp.csr_array(A), sp.csr_array(B))):
+        likely, failure = bank_change(W, *matrices, spectra)
+        assert truth <= likely * (1 + 1e-9) and likely <= min(certain, 1.1 * truth)
+        assert failure == (1e-12 if order else 0)
+    monkeypatch.setattr(_norms, "_SECONDS", 0.0)  # no time for Lanczos
+    assert bank_change(W, A, B, spectra) == (certain, 0.0)
+
+
+def test_frobenius_of_both_kinds(rng):
+    A = rng.standard_normal((5, 5))
+    assert frobenius(A) == pytest.approx(frobenius(sp.csr_array(A)))
