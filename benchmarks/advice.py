@@ -21,9 +21,8 @@ from sklearn.model_selection import KFold
 
 from svnn import ACV, RCV, AdaptiveThreshold, HardThreshold, SampleCovariance, SoftThreshold, SVNNRegressor
 from svnn.datasets import load_released, load_thickness, make_large_cov, make_sparse_covariance
-from svnn.stability._advisor import advise
+from svnn.stability import advise, expected_error
 from svnn.stability._candidates import candidates
-from svnn.stability._expected import expected_error
 
 #: What keeps more is no sparsifier.
 MOST = 0.9

@@ -14,10 +14,8 @@ from sklearn.base import clone
 from svnn import ACV, RCV, AdaptiveThreshold, HardThreshold, SoftThreshold, SVNNRegressor
 from svnn.datasets import load_released, load_thickness, make_large_cov, make_small_cov, make_sparse_covariance
 from svnn.functional import sparsify
-from svnn.stability._advisor import advise
+from svnn.stability import advise, expected_error, realisation_moments
 from svnn.stability._candidates import Part, candidates, held_out_error
-from svnn.stability._expected import expected_error
-from svnn.stability._sparsification import realisation_moments
 
 THRESHOLDS = (HardThreshold, SoftThreshold, AdaptiveThreshold)
 

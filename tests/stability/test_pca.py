@@ -11,7 +11,7 @@ from hypothesis import given
 from strategies import covariances, seeds
 from svnn import SampleCovariance, as_operator
 from svnn.datasets import make_sparse_covariance
-from svnn.stability._pca import pca_distance
+from svnn.stability import pca_distance
 
 
 @given(covariances(min_nodes=3), seeds)
