@@ -14,7 +14,7 @@ from typing import Any
 import numpy as np
 
 from svnn import HardThreshold, SVNNRegressor
-from svnn.stability._certificate import certificate
+from svnn.stability import certificate
 
 GROUP = 20
 

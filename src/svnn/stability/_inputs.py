@@ -50,9 +50,11 @@ def matrix(C: Any, name: str = "C") -> Any:
             raise ValueError(f"{name} holds NaN or infinite values; remove or impute them first.")
     else:
         C = np.asarray(as_matrix(to_numpy(C), name), dtype=np.float64)
-        if (C == C.T).all():
+        if C.shape[0] and (C == C.T).all():
             return C
-    gap = abs(C - C.T).max() if C.shape[0] else 0.0
+    if not C.shape[0]:
+        raise ValueError(f"{name} is empty; pass a covariance of at least one feature.")
+    gap = abs(C - C.T).max()
     if gap > 1e-5 * abs(C).max():
         raise ValueError(f"{name} is not symmetric: entries differ from their mirror by up to {gap:.3g}.")
     return (C + C.T) / 2

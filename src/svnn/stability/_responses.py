@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 import numpy as np
+from torch import nn
 
 from svnn.functional._array import to_numpy
 from svnn.nn import CovarianceFilter
@@ -85,7 +86,7 @@ def generalized_response(h: Any, lams: Any) -> np.ndarray:
     return response
 
 
-def layer_response(layer: CovarianceFilter, lam: Any, scale: float = 1.0) -> np.ndarray:
+def layer_response(layer: nn.Module, lam: Any, scale: float = 1.0) -> np.ndarray:
     r"""Return the frequency responses of a layer's filters.
 
     Parameters
