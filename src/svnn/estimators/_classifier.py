@@ -5,20 +5,12 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
-import numpy as np
-import torch
-from sklearn.base import ClassifierMixin
-from sklearn.model_selection import StratifiedShuffleSplit
-from sklearn.utils import column_or_1d, compute_sample_weight
-from sklearn.utils.multiclass import check_classification_targets
-from torch import Tensor
-
 from svnn.estimators._base import BaseSVNN
-from svnn.estimators._docs import document
-from svnn.functional._array import is_torch, to_numpy
+from svnn.estimators._docs import CLASS_WEIGHT, CLASSES, document
+from svnn.estimators._targets import TrainedClassifier
 
 
-class SVNNClassifier(ClassifierMixin, BaseSVNN):
+class SVNNClassifier(TrainedClassifier, BaseSVNN):
     __doc__ = document(
         """Classification with a sparse covariance neural network.
 
@@ -40,11 +32,8 @@ class SVNNClassifier(ClassifierMixin, BaseSVNN):
     >>> bool(model.score(X, y) > 0.9)
     True
     """,
-        extra="""    class_weight : dict, "balanced" or None, default=None
-        Weights of the classes in the loss.
-""",
-        attributes="""    classes_ : ndarray of the labels
-""",
+        extra=CLASS_WEIGHT,
+        attributes=CLASSES,
         node_dropout="0.4",
         heads="8",
         mlp="()",
@@ -113,46 +102,3 @@ class SVNNClassifier(ClassifierMixin, BaseSVNN):
             callbacks=callbacks,
         )
         self.class_weight = class_weight
-
-    def _encode_targets(self, y: Any, reset: bool) -> np.ndarray:
-        if y is None:
-            raise ValueError(f"This {type(self).__name__} estimator requires y to be passed, but the target y is None.")
-        y = column_or_1d(to_numpy(y) if is_torch(y) else y, warn=True)
-        check_classification_targets(y)
-        if reset:
-            self.classes_, encoded = np.unique(y, return_inverse=True)
-            if len(self.classes_) < 2:
-                raise ValueError(f"y holds only one class, {self.classes_[0]!r}; a classifier needs at least two.")
-            return encoded
-        unknown = np.setdiff1d(y, self.classes_)
-        if len(unknown):
-            raise ValueError(f"the validation labels {unknown.tolist()} do not occur in training.")
-        return np.searchsorted(self.classes_, y)
-
-    def _n_outputs(self, y: np.ndarray) -> int:
-        return len(self.classes_)
-
-    def _row_weight(self, y: np.ndarray, weight: np.ndarray) -> np.ndarray:
-        if self.class_weight is None:
-            return weight
-        return weight * compute_sample_weight(self.class_weight, self.classes_[y])
-
-    def _splitter(self, y: np.ndarray, size: int, seed: int) -> Any:
-        counts = np.bincount(y)
-        if counts.min() < 2 or min(size, len(y) - size) < len(counts):
-            return super()._splitter(y, size, seed)
-        return StratifiedShuffleSplit(1, test_size=size, random_state=seed)
-
-    def _loss(self, output: Tensor, y: Tensor) -> Tensor:
-        return torch.nn.functional.cross_entropy(output, y, reduction="none")
-
-    def predict_proba(self, X: Any) -> np.ndarray:
-        """Return the probabilities of the classes, of shape (t, n_classes), in the order of ``classes_``."""
-        logits = self._output(X)
-        odds = np.exp(logits - logits.max(1, keepdims=True))
-        return odds / odds.sum(1, keepdims=True)
-
-    def predict(self, X: Any) -> np.ndarray:
-        """Return the most probable label of every row."""
-        probabilities = self.predict_proba(X)
-        return self.classes_[probabilities.argmax(1)]

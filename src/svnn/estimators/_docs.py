@@ -1,9 +1,11 @@
-"""The part of the documentation that the regressor and the classifier share."""
+"""The parts of the documentation that estimators share."""
 
-PARAMETERS = """
+_HEADING = """
     Parameters
     ----------
-    covariance : str or estimator, default="hard"
+"""
+
+_NETWORK = """    covariance : str or estimator, default="hard"
         The covariance whose polynomials filter the data: "sample" (the dense VNN), "hard", "soft",
         "adaptive", "acv", "rcv", "ledoit_wolf", "oas", "graphical_lasso", any estimator with ``fit`` and
         ``covariance_`` from svnn or elsewhere, or "precomputed" with ``shift=``. It is fitted on the
@@ -29,7 +31,9 @@ PARAMETERS = """
         Hidden sizes of the head; empty for a linear head.
     node_dropout : float in [0, 1), default=@node_dropout@
         Share of the nodes left out of a sample's readout at random during training.
-    standardize : bool, default=True
+"""
+
+_TRAINING = """    standardize : bool, default=True
         z-score the features@target@ with training statistics.
     lr : float, default=0.01
         Learning rate of Adam.
@@ -49,14 +53,18 @@ PARAMETERS = """
     validation_fraction : float in [0, 1), default=0.1
         Rows held out for early stopping where ``fit`` gets no ``validation_data``; 0 watches the
         training loss instead.
-    resample : {"fixed", "epoch", "forward", "shift"}, default="fixed"
+"""
+
+_RESAMPLING = """    resample : {"fixed", "epoch", "forward", "shift"}, default="fixed"
         For a stochastic covariance (ACV, RCV): train on one realisation, or draw a fresh one every
         epoch, every forward pass, or every shift of every layer. Prediction always uses
         ``covariance_``.
     cache_bytes : int, default=2**30
         Memory for the first layer's shifted signals, which are computed once and used in every epoch
         while they fit; 0 computes them anew in every step.
-    device : str, default="auto"
+"""
+
+_RUN = """    device : str, default="auto"
         "auto" is the GPU where there is one.
     random_state : int, Generator, RandomState or None
         Seed of the split, the weights, the batches and the realisations.
@@ -67,15 +75,29 @@ PARAMETERS = """
         ``best_loss``; returning True stops the training.
 """
 
-ATTRIBUTES = """
+LOSS = """    loss : {"huber", "squared", "absolute"}, default="huber"
+        What is minimised, on the scale of the standardised targets (their own scale with
+        ``standardize=False``). "huber" is squared up to 0.5 and absolute beyond: outliers weigh less,
+        small errors are treated as the squared loss treats them.
+"""
+
+CLASS_WEIGHT = """    class_weight : dict, "balanced" or None, default=None
+        Weights of the classes in the loss.
+"""
+
+_ATTRIBUTES = """
     Attributes
     ----------
-    covariance_ : csr_array or ndarray of shape (N, N)
+"""
+
+_SHIFT_ATTRIBUTES = """    covariance_ : csr_array or ndarray of shape (N, N)
         Of the standardised features.
     operator_ : CovarianceOperator
         The shift: the covariance divided by its spectral norm, ``operator_.scale``.
     module_ : svnn.nn.SVNN
-    history_ : dict of lists
+"""
+
+_FITTED = """    history_ : dict of lists
         ``train_loss`` and ``valid_loss`` of every epoch.
     n_iter_ : int
         Number of epochs trained.
@@ -84,9 +106,22 @@ ATTRIBUTES = """
 """
 
 
+CLASSES = """    classes_ : ndarray of the labels
+"""
+
+
 def document(summary: str, examples: str, extra: str = "", attributes: str = "", **defaults: str) -> str:
-    """Return a class docstring from its own parts and the shared ones."""
-    parameters = PARAMETERS
+    """Return the docstring of an S-VNN estimator from its own parts and the shared ones."""
+    parameters = _HEADING + _NETWORK + _TRAINING + _RESAMPLING + _RUN + extra
     for name, text in defaults.items():
         parameters = parameters.replace(f"@{name}@", text)
-    return summary + parameters + extra + ATTRIBUTES + attributes + examples
+    return summary + parameters + _ATTRIBUTES + _SHIFT_ATTRIBUTES + _FITTED + attributes + examples
+
+
+def document_baseline(
+    summary: str, own: str, after: str, *, attributes: str, target: str = "", extra: str = "", trained: bool = True
+) -> str:
+    """Return the docstring of a baseline: its own parameters come first, then those of the training loop."""
+    training = (_TRAINING + _RUN).replace("@target@", target) if trained else ""
+    fitted = _FITTED if trained else _FITTED[_FITTED.index("    n_features_in_") :]
+    return summary + _HEADING + own + extra + training + _ATTRIBUTES + attributes + fitted + after

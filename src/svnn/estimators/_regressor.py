@@ -2,29 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from typing import Any
 
-import numpy as np
-from sklearn.base import RegressorMixin
-from sklearn.utils.validation import _check_y
-from torch import Tensor
-from torch.nn import functional
-
 from svnn.estimators._base import BaseSVNN
-from svnn.estimators._docs import document
-from svnn.estimators._standardize import Standardizer
-from svnn.functional._array import is_torch, to_numpy
-
-#: Losses of every value; the Huber loss is scaled to agree with the squared one near zero.
-LOSSES: dict[str, Callable[[Tensor, Tensor], Tensor]] = {
-    "huber": lambda output, y: 2 * functional.huber_loss(output, y, reduction="none", delta=0.5),
-    "squared": lambda output, y: functional.mse_loss(output, y, reduction="none"),
-    "absolute": lambda output, y: functional.l1_loss(output, y, reduction="none"),
-}
+from svnn.estimators._docs import LOSS, document
+from svnn.estimators._targets import TrainedRegressor
 
 
-class SVNNRegressor(RegressorMixin, BaseSVNN):
+class SVNNRegressor(TrainedRegressor, BaseSVNN):
     __doc__ = document(
         """Regression with a sparse covariance neural network.
 
@@ -49,11 +35,7 @@ class SVNNRegressor(RegressorMixin, BaseSVNN):
     >>> bool(model.score(data.X[150:], data.y[150:]) > 0.1)
     True
     """,
-        extra="""    loss : {"huber", "squared", "absolute"}, default="huber"
-        What is minimised, on the scale of the standardised targets (their own scale with
-        ``standardize=False``). "huber" is squared up to 0.5 and absolute beyond: outliers weigh less,
-        small errors are treated as the squared loss treats them.
-""",
+        extra=LOSS,
         node_dropout="0.2",
         heads="4",
         mlp="(32,)",
@@ -122,43 +104,3 @@ class SVNNRegressor(RegressorMixin, BaseSVNN):
             callbacks=callbacks,
         )
         self.loss = loss
-
-    def _encode_targets(self, y: Any, reset: bool) -> np.ndarray:
-        if y is None:
-            raise ValueError(f"This {type(self).__name__} estimator requires y to be passed, but the target y is None.")
-        y = to_numpy(y) if is_torch(y) else y
-        y = _check_y(y, multi_output=True, y_numeric=True).astype(np.float64)
-        columns = y.shape[1:]
-        if reset:
-            self._target_shape = columns
-        elif columns != self._target_shape:
-            raise ValueError(f"validation targets have shape {y.shape}, training targets (t, {self._target_shape}).")
-        return y.reshape(len(y), -1)
-
-    def _learn_target_scale(self, y: np.ndarray, weight: np.ndarray) -> None:
-        self._target_standardizer = Standardizer.fit(y, weight, active=self.standardize)
-
-    def _scale_targets(self, y: np.ndarray) -> np.ndarray:
-        return self._target_standardizer(y).astype(np.float32)
-
-    def _n_outputs(self, y: np.ndarray) -> int:
-        return y.shape[1]
-
-    def _loss(self, output: Tensor, y: Tensor) -> Tensor:
-        return LOSSES[self.loss](output, y).mean(-1)
-
-    def _check_parameters(self) -> None:
-        super()._check_parameters()
-        if self.loss not in LOSSES:
-            raise ValueError(f"loss must be one of {tuple(LOSSES)}, got {self.loss!r}.")
-
-    def predict(self, X: Any) -> np.ndarray:
-        """Return the predicted targets, of shape (t,) or (t, n_outputs) as ``y`` had in ``fit``."""
-        output = self._output(X)
-        return self._target_standardizer.inverse(output).reshape(len(output), *self._target_shape)
-
-    def __sklearn_tags__(self) -> Any:
-        tags = super().__sklearn_tags__()
-        tags.target_tags.multi_output = True
-        tags.target_tags.single_output = True
-        return tags

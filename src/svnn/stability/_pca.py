@@ -5,15 +5,10 @@ from __future__ import annotations
 from typing import Any
 
 import numpy as np
-import scipy.linalg
-import scipy.sparse as sp
-import scipy.sparse.linalg
 
 from svnn.functional._array import to_numpy
+from svnn.functional.eigenvectors import align_signs, leading_eigenvectors
 from svnn.stability._inputs import matrix
-
-#: Up to this size, or where many eigenvectors are asked for, a dense solver is faster than Lanczos.
-_DENSE_EIGEN_LIMIT = 256
 
 
 def pca_distance(A: Any, B: Any, k: int, X: Any = None) -> float:
@@ -61,8 +56,8 @@ def pca_distance(A: Any, B: Any, k: int, X: Any = None) -> float:
         raise ValueError(f"A has shape {A.shape}, B has {B.shape}; they must agree.")
     if isinstance(k, bool) or not isinstance(k, (int, np.integer)) or not 1 <= k <= n:
         raise ValueError(f"k must be an integer from 1 to the number of features, {n}, got {k!r}.")
-    V, W = _leading(A, int(k)), _leading(B, int(k))
-    moved = V - W * np.where((V * W).sum(0) < 0, -1.0, 1.0)
+    V = leading_eigenvectors(A, int(k))
+    moved = V - align_signs(leading_eigenvectors(B, int(k)), V)
     if X is not None:
         X = np.asarray(to_numpy(X), dtype=np.float64)
         if X.ndim != 2 or X.shape[1] != n:
@@ -71,14 +66,3 @@ def pca_distance(A: Any, B: Any, k: int, X: Any = None) -> float:
             raise ValueError("X holds NaN or infinite values; remove or impute them first.")
         moved = X @ moved
     return float(np.linalg.norm(moved))
-
-
-def _leading(C: Any, k: int) -> np.ndarray:
-    """Return the eigenvectors of the k largest eigenvalues, the largest first, of shape (N, k)."""
-    n = C.shape[0]
-    if sp.issparse(C) and n > _DENSE_EIGEN_LIMIT and k <= n // 4:
-        start = np.random.default_rng(0).standard_normal(n)
-        values, vectors = scipy.sparse.linalg.eigsh(C, k=k, which="LA", v0=start)
-        return vectors[:, np.argsort(-values, kind="stable")]
-    C = C.toarray() if sp.issparse(C) else C
-    return scipy.linalg.eigh(C, subset_by_index=[n - k, n - 1])[1][:, ::-1]
