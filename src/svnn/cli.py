@@ -46,6 +46,58 @@ def demo(
     run_demo(out, quick=quick, seed=seed)
 
 
+@app.command()
+def reproduce(
+    name: Annotated[Optional[str], typer.Argument(help='A figure or table, or "all".')] = None,  # noqa: UP045
+    list_: Annotated[bool, typer.Option("--list", help="Show what can be reproduced, and exit.")] = False,
+    quick: Annotated[bool, typer.Option("--quick", help="Small settings: minutes instead of hours.")] = False,
+    datasets: Annotated[
+        Optional[str],  # noqa: UP045
+        typer.Option(help="Data sets to use, with commas between; by default all that are there."),
+    ] = None,
+    repeats: Annotated[Optional[int], typer.Option(help="Repeats; the paper's 5 by default.")] = None,  # noqa: UP045
+    jobs: Annotated[Optional[int], typer.Option(help="Processes beside each other; one a core by default.")] = None,  # noqa: UP045
+    out: Annotated[
+        Optional[Path],  # noqa: UP045
+        typer.Option(help="Results go to OUT/NAME; runs/reproduce, or runs/reproduce-quick, by default."),
+    ] = None,
+    seed: Annotated[int, typer.Option(help="Seed that all others follow from.")] = 0,
+    fresh: Annotated[bool, typer.Option("--fresh", help="Forget results that are there, and start over.")] = False,
+    retry_failed: Annotated[bool, typer.Option("--retry-failed", help="Run failed jobs again.")] = False,
+) -> None:
+    """Reproduce a figure or table of the paper: tables as CSV, plots as PNG and PDF, and a manifest.
+
+    Every result is written as it comes. After an interruption the same command goes on where it stopped, and
+    ends with the same tables.
+    """
+    from svnn.experiments import EXPERIMENTS
+
+    if list_ or name is None:
+        for each, what in EXPERIMENTS.items():
+            typer.echo(f"{each:26} {what}")
+        typer.echo(f"{'all':26} everything")
+        raise typer.Exit(0 if list_ else 2)
+    from svnn.experiments._reproduce import reproduce as run
+
+    try:
+        failed = run(
+            name,
+            out,
+            quick=quick,
+            datasets=None if datasets is None else [part.strip() for part in datasets.split(",") if part.strip()],
+            repeats=repeats,
+            jobs=jobs,
+            seed=seed,
+            fresh=fresh,
+            retry_failed=retry_failed,
+        )
+    except KeyboardInterrupt:
+        typer.secho("svnn: stopped; the same command goes on from here.", fg="yellow", err=True)
+        raise typer.Exit(130) from None
+    if failed:
+        raise typer.Exit(1)
+
+
 def main() -> None:
     """Run the command line; errors are one line, without a stack trace."""
     try:

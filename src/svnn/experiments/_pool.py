@@ -1,0 +1,117 @@
+"""Processes that work off jobs, one each at a time; one that dies takes only its own job with it."""
+
+from __future__ import annotations
+
+import multiprocessing as mp
+import os
+import signal
+import threading
+import time
+import warnings
+from collections.abc import Iterable, Iterator
+from contextlib import contextmanager, suppress
+from multiprocessing.connection import Connection, wait
+from typing import Any
+
+from svnn.experiments._jobs import Job
+
+#: One thread a worker, whatever their number: results then do not depend on ``--jobs``.
+_THREADS = ("OMP_NUM_THREADS", "MKL_NUM_THREADS", "OPENBLAS_NUM_THREADS", "NUMBA_NUM_THREADS")
+
+
+class Pool:
+    """Up to ``size`` processes, started when there is work for them and stopped at the end of the ``with`` block."""
+
+    def __init__(self, size: int) -> None:
+        self.size = size
+        self._idle: list[_Worker] = []
+        self._busy: dict[_Worker, Job] = {}
+
+    def __enter__(self) -> Pool:
+        return self
+
+    def __exit__(self, *error: Any) -> None:
+        for worker in (*self._idle, *self._busy):
+            worker.process.terminate()
+        for worker in (*self._idle, *self._busy):
+            worker.process.join()
+            worker.connection.close()
+
+    def work(self, jobs: Iterable[Job], size: int | None = None) -> Iterator[tuple[Job, dict[str, Any]]]:
+        """Yield every job with its outcome as it ends.
+
+        The outcome holds ``status`` "done" or "failed", ``rows`` or ``error``, and ``seconds``.
+        """
+        waiting = list(jobs)[::-1]
+        size = min(size or self.size, self.size)
+        while waiting or self._busy:
+            while waiting and len(self._busy) < size:
+                worker = self._idle.pop() if self._idle else _Worker()
+                job = self._busy[worker] = waiting.pop()
+                with suppress(OSError):  # a worker that died while idle is noticed below
+                    worker.connection.send((job.run, {**job.key, **job.arguments}))
+            ready = wait([worker.connection for worker in self._busy])
+            for worker in [worker for worker in self._busy if worker.connection in ready]:
+                job = self._busy.pop(worker)
+                try:
+                    outcome = worker.connection.recv()
+                    self._idle.append(worker)
+                except (EOFError, OSError):
+                    outcome = {"status": "failed", "error": worker.epitaph(), "seconds": 0.0}
+                yield job, outcome
+
+
+class _Worker:
+    def __init__(self) -> None:
+        context = mp.get_context("spawn")
+        self.connection, theirs = context.Pipe()
+        self.process = context.Process(target=_serve, args=(theirs,), daemon=True)
+        with _single_threaded():
+            self.process.start()
+        theirs.close()
+
+    def epitaph(self) -> str:
+        self.process.join(10)
+        code = self.process.exitcode
+        return f"the process ended with exit code {code}" + (" (killed: out of memory?)" if code == -9 else "")
+
+
+@contextmanager
+def _single_threaded() -> Iterator[None]:
+    """Set the environment that the next process inherits."""
+    before = {name: os.environ.get(name) for name in _THREADS}
+    os.environ.update(dict.fromkeys(_THREADS, "1"))
+    try:
+        yield
+    finally:
+        for name, value in before.items():
+            if value is None:
+                del os.environ[name]
+            else:
+                os.environ[name] = value
+
+
+def _serve(connection: Connection) -> None:
+    """Run the jobs that come through ``connection`` until it is closed."""
+    signal.signal(signal.SIGINT, signal.SIG_IGN)  # Ctrl-C is for the parent, which then ends its workers
+    threading.Thread(target=_end_with_parent, daemon=True).start()
+    warnings.simplefilter("ignore")  # remarks of many processes would cover the progress bar
+    while True:
+        try:
+            run, arguments = connection.recv()
+        except (EOFError, OSError):
+            return
+        start = time.perf_counter()
+        try:
+            outcome: dict[str, Any] = {"status": "done", "rows": run(**arguments)}
+        except Exception as error:
+            outcome = {"status": "failed", "error": f"{type(error).__name__}: {error}"}
+        connection.send({**outcome, "seconds": time.perf_counter() - start})
+
+
+def _end_with_parent() -> None:
+    """End this process as soon as its parent has, also when that was killed."""
+    parent = mp.parent_process()
+    if parent is not None:
+        wait([parent.sentinel])
+        os._exit(1)

@@ -1,0 +1,171 @@
+"""``svnn reproduce``: run an experiment, write its tables and plots, and say where they are."""
+
+from __future__ import annotations
+
+import importlib
+import os
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+from rich.console import Console
+
+from svnn import __version__
+from svnn.experiments import EXPERIMENTS
+from svnn.experiments import _style as style
+from svnn.experiments._runner import Outcome, run
+from svnn.experiments._tables import shown, write_csv
+
+
+def reproduce(
+    name: str,
+    out: Path | None = None,
+    *,
+    quick: bool = False,
+    datasets: Sequence[str] | None = None,
+    repeats: int | None = None,
+    jobs: int | None = None,
+    seed: int = 0,
+    fresh: bool = False,
+    retry_failed: bool = False,
+) -> int:
+    """Run one experiment, or ``"all"``; return the number of failed jobs.
+
+    Parameters
+    ----------
+    name : str
+        One of ``EXPERIMENTS``, or "all".
+    out : Path, optional
+        Results go to ``out/name``; by default ``runs/reproduce``, or ``runs/reproduce-quick``.
+    quick : bool, default=False
+        Small settings, for minutes instead of hours.
+    datasets : sequence of str, optional
+        Which data sets, of those that the experiment knows.
+    repeats : int, optional
+    jobs : int, optional
+        Processes beside each other; by default one a core.
+    seed : int, default=0
+    fresh, retry_failed : bool
+        Start over; run failed jobs again.
+
+    Returns
+    -------
+    int
+    """
+    if name != "all" and name not in EXPERIMENTS:
+        raise ValueError(f"{name!r} is not known; `svnn reproduce --list` shows what there is.")
+    if jobs is not None and jobs < 1:
+        raise ValueError(f"--jobs must be at least 1, got {jobs}.")
+    if repeats is not None and repeats < 1:
+        raise ValueError(f"--repeats must be at least 1, got {repeats}.")
+    out = out or Path("runs/reproduce-quick" if quick else "runs/reproduce")
+    names = list(EXPERIMENTS) if name == "all" else [name]
+    console = Console()
+    if not console.is_terminal:
+        console.width = 120
+    failed = 0
+    for each in names:
+        module = importlib.import_module(f"svnn.experiments.{each.replace('-', '_')}")
+        settings = _settings(module, each, quick, repeats, seed)
+        chosen = _choose(module, each, datasets, strict=name != "all", console=console)
+        if chosen is not None:
+            if not chosen:
+                console.print(f"{each}: skipped, it has none of these data sets.")
+                continue
+            settings["datasets"] = chosen
+        outcome = run(
+            each,
+            module.jobs,
+            settings,
+            out / each,
+            workers=jobs or cores(),
+            fresh=fresh,
+            retry_failed=retry_failed,
+        )
+        report(module, each, settings, outcome, out / each, console)
+        failed += len(outcome.failures)
+    return failed
+
+
+def report(
+    module: Any, name: str, settings: dict[str, Any], outcome: Outcome, folder: Path, console: Console
+) -> list[Path]:
+    """Write tables and plots of a finished run, print the headline and where the files are."""
+    if not outcome.rows:
+        first = outcome.failures[0]["error"] if outcome.failures else "there was nothing to run"
+        console.print(f"{name}: no results; {first}", style="red", highlight=False, markup=False)
+        return []
+    found = module.tables(outcome.rows, settings)
+    files = [write_csv(folder / "results.csv", outcome.rows)]
+    files += [write_csv(folder / f"{table}.csv", rows) for table, rows in found.items()]
+    files.append(write_csv(folder / "timings.csv", outcome.timings))
+    found["timings"] = outcome.timings
+    if hasattr(module, "times"):
+        found["times"] = module.times(outcome.timings)
+        files.append(write_csv(folder / "times.csv", found["times"]))
+    try:
+        import matplotlib  # noqa: F401
+    except ModuleNotFoundError:
+        console.print('No plots: matplotlib is missing; pip install "svnn\\[plot]" adds it.')
+    else:
+        with style.context():
+            for stem, figure in module.plots(found, settings).items():
+                files += style.save(figure, folder / stem)
+    console.print(f"{name}: {EXPERIMENTS[name]}", style="bold", highlight=False)
+    for title, rows in module.headline(found).items():
+        console.print(shown(title, rows))
+    console.print(f"The paper: {module.CLAIM}", highlight=False)
+    for note in module.notes() if hasattr(module, "notes") else ():
+        console.print(note, markup=False, highlight=False)
+    _print_failures(outcome, folder, console)
+    listed = ", ".join(path.name for path in [*files, folder / "manifest.json"])
+    console.print(f"In {folder}: {listed}", soft_wrap=True, highlight=False)
+    return files
+
+
+def _settings(module: Any, name: str, quick: bool, repeats: int | None, seed: int) -> dict[str, Any]:
+    settings = {**module.FULL, **(module.QUICK if quick else {}), "seed": seed, "svnn": __version__}
+    if repeats is not None and "repeats" in settings:
+        settings["repeats"] = repeats
+    return settings
+
+
+def _choose(module: Any, name: str, wanted: Sequence[str] | None, strict: bool, console: Console) -> list[str] | None:
+    """Return the data sets to use; None where the experiment has no choice of them.
+
+    What was asked for by name has to be there. Otherwise what is absent is skipped, with a line that says so.
+    """
+    known = getattr(module, "DATASETS", None)
+    if known is None:
+        if wanted and strict:
+            raise ValueError(f"{name} has no choice of data sets; leave out --datasets.")
+        return None
+    from svnn.experiments._data import missing
+
+    unknown = [each for each in wanted or () if each not in known]
+    if unknown and strict:
+        raise ValueError(f"{name} does not know {', '.join(unknown)}; its data sets are {', '.join(known)}.")
+    chosen = [each for each in known if wanted is None or each in wanted]
+    absent = {each: reason for each in chosen if (reason := missing(each))}
+    if absent and wanted is not None:
+        raise FileNotFoundError(next(iter(absent.values())))
+    if absent:
+        where = "set SVNN_DATA to their folder" if "SVNN_DATA" not in os.environ else "not in SVNN_DATA"
+        console.print(f"{name}: skipping {', '.join(absent)} ({where}).", highlight=False)
+    return [each for each in chosen if each not in absent]
+
+
+def _print_failures(outcome: Outcome, folder: Path, console: Console) -> None:
+    if not outcome.failures:
+        return
+    total = len(outcome.failures)
+    console.print(f"{total} jobs failed; --retry-failed runs them again. The first:", style="red")
+    for failure in outcome.failures[:3]:
+        key = ", ".join(f"{k}={v}" for k, v in failure.items() if k != "error")
+        console.print(f"  {key}: {failure['error']}", style="red", highlight=False, markup=False, soft_wrap=True)
+    console.print(f"  all of them: {folder / 'results.jsonl'}", highlight=False, soft_wrap=True)
+
+
+def cores() -> int:
+    """Return the number of processors that this process may use."""
+    return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1

@@ -1,0 +1,119 @@
+"""Results on disk: one line a job, written as it ends, and a manifest of the settings they belong to."""
+
+from __future__ import annotations
+
+import json
+import os
+import platform
+import sys
+from collections.abc import Mapping
+from datetime import datetime, timezone
+from importlib.metadata import PackageNotFoundError, version
+from pathlib import Path
+from typing import Any
+
+#: Settings that only say which jobs there are: with others of them, finished jobs keep their worth.
+EXTENT = ("repeats", "datasets")
+_PACKAGES = ("svnn", "numpy", "scipy", "scikit-learn", "torch", "numba", "torch_geometric", "matplotlib")
+
+
+class Store:
+    """The folder of one experiment.
+
+    ``results.jsonl`` has a line for every job that ended: its key, status, rows or error, and seconds. Of two
+    lines with one key the later counts.
+    """
+
+    def __init__(self, folder: Path) -> None:
+        self.folder = folder
+        self.results = folder / "results.jsonl"
+        self.manifest = folder / "manifest.json"
+
+    def open(self, settings: Mapping[str, Any], fresh: bool = False) -> dict[str, dict[str, Any]]:
+        """Check that the folder is of these settings, and return its records by the name of their job."""
+        self.folder.mkdir(parents=True, exist_ok=True)
+        if fresh:
+            self.results.unlink(missing_ok=True)
+            self.manifest.unlink(missing_ok=True)
+        if self.manifest.exists():
+            self._check_settings(settings)
+        elif self.results.exists():
+            raise ValueError(
+                f"{self.results} has no manifest.json beside it; choose another --out, or start over with --fresh."
+            )
+        return self._read()
+
+    def _check_settings(self, settings: Mapping[str, Any]) -> None:
+        try:
+            before = json.loads(self.manifest.read_text())["settings"]
+        except (ValueError, KeyError, TypeError):
+            raise ValueError(
+                f"{self.manifest} cannot be read; choose another --out, or start over with --fresh."
+            ) from None
+        now = json.loads(json.dumps(settings))
+        names = [n for n in {**before, **now} if n not in EXTENT and before.get(n) != now.get(n)]
+        if names:
+            name = names[0]
+            raise ValueError(
+                f"{self.folder} holds results of other settings ({name} was {before.get(name)!r}, is now "
+                f"{now.get(name)!r}). Choose another --out, or start over with --fresh."
+            )
+
+    def _read(self) -> dict[str, dict[str, Any]]:
+        if not self.results.exists():
+            return {}
+        text = self.results.read_bytes()
+        whole = text[: text.rfind(b"\n") + 1]
+        if len(whole) < len(text):  # the process was killed while it wrote
+            with self.results.open("r+b") as file:
+                file.truncate(len(whole))
+        records = {}
+        for number, line in enumerate(whole.splitlines(), 1):
+            try:
+                record = json.loads(line)
+                records[record["name"]] = record
+            except (ValueError, KeyError, TypeError):
+                raise ValueError(
+                    f"{self.results}: line {number} is damaged; remove it, or start over with --fresh."
+                ) from None
+        return records
+
+    def append(self, record: Mapping[str, Any]) -> None:
+        """Write one line, and do not return before it is on the disk."""
+        with self.results.open("a", encoding="utf-8") as file:
+            file.write(json.dumps(record, ensure_ascii=False, default=lambda number: number.item()) + "\n")
+            file.flush()
+            os.fsync(file.fileno())
+
+    def describe(self, settings: Mapping[str, Any], **more: Any) -> None:
+        """Write the manifest: settings, versions, machine, command."""
+        manifest = {
+            **more,
+            "settings": settings,
+            "seeds": "sha256 of (settings.seed, what the numbers are for, data set, repeat, …); see derive_seed",
+            "command": " ".join(["svnn", *sys.argv[1:]]),
+            "versions": {"python": platform.python_version(), **_versions()},
+            "machine": {"system": platform.platform(), "processor": _processor(), "cores": os.cpu_count()},
+            "written": datetime.now(timezone.utc).isoformat(timespec="seconds"),
+        }
+        new = self.manifest.with_suffix(".new")
+        new.write_text(json.dumps(manifest, indent=2, ensure_ascii=False) + "\n")
+        new.replace(self.manifest)
+
+
+def _versions() -> dict[str, str]:
+    found = {}
+    for name in _PACKAGES:
+        try:
+            found[name] = version(name)
+        except PackageNotFoundError:
+            continue
+    return found
+
+
+def _processor() -> str:
+    try:
+        lines = Path("/proc/cpuinfo").read_text().splitlines()
+        return next(line.split(":", 1)[1].strip() for line in lines if line.startswith("model name"))
+    except (OSError, StopIteration):
+        return platform.processor()

@@ -1,0 +1,68 @@
+from __future__ import annotations
+
+import importlib
+import json
+
+import pytest
+
+from svnn.experiments import EXPERIMENTS
+from svnn.experiments._reproduce import report, reproduce
+from svnn.experiments._runner import Outcome
+
+QUICK = {"quick": True, "jobs": 1}
+
+
+@pytest.mark.parametrize("name", EXPERIMENTS)
+def test_every_experiment_has_what_the_command_line_needs(name):
+    module = importlib.import_module(f"svnn.experiments.{name.replace('-', '_')}")
+    assert set(module.QUICK) <= set(module.FULL) and json.dumps(module.FULL)
+    assert module.CLAIM.endswith(".") and module.__doc__
+    for part in ("jobs", "tables", "headline", "plots"):
+        assert callable(getattr(module, part))
+    settings = {**module.FULL, "seed": 0, "datasets": list(getattr(module, "DATASETS", ()))}
+    names = [job.name for job in module.jobs(settings, [])]
+    assert len(names) == len(set(names)) > 0
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        ({"name": "fly"}, "--list"),
+        ({"name": "table", "repeats": 0}, "--repeats"),
+        ({"name": "table", "jobs": 0}, "--jobs"),
+        ({"name": "q-insights", "datasets": ["ixi"]}, "no choice of data sets"),
+        ({"name": "table", "datasets": ["fly"]}, "dsads, ixi"),
+    ],
+)
+def test_bad_requests_are_told_the_way_out(tmp_path, arguments, message):
+    with pytest.raises(ValueError, match=message):
+        reproduce(out=tmp_path, **arguments)
+    assert not list(tmp_path.iterdir())
+
+
+def test_data_that_were_asked_for_must_be_there_others_are_skipped(tmp_path, monkeypatch, capsys):
+    monkeypatch.delenv("SVNN_DATA", raising=False)
+    with pytest.raises(FileNotFoundError, match="SVNN_DATA"):
+        reproduce("table", tmp_path, datasets=["ixi"])
+    assert reproduce("stochastic-real", tmp_path, quick=True) == 0
+    assert "skipping dsads, ixi" in (said := capsys.readouterr().out) and "SVNN_DATA" in said
+
+
+def test_a_finished_experiment_is_not_run_again_and_other_settings_are_refused(tmp_path, capsys):
+    assert reproduce("q-insights", tmp_path, **QUICK) == 0
+    folder = tmp_path / "q-insights"
+    before = {name: (folder / name).read_bytes() for name in ("results.jsonl", "results.csv", "summary.csv")}
+    assert reproduce("q-insights", tmp_path, **QUICK) == 0
+    assert before == {name: (folder / name).read_bytes() for name in before}
+    with pytest.raises(ValueError, match=r"seed was 0, is now 1.*--fresh"):
+        reproduce("q-insights", tmp_path, seed=1, **QUICK)
+    assert reproduce("q-insights", tmp_path, repeats=1, seed=1, fresh=True, **QUICK) == 0
+    assert len((folder / "results.jsonl").read_text().splitlines()) == 1
+
+
+def test_failures_are_told_without_a_stack_trace(tmp_path, capsys):
+    from rich.console import Console
+
+    failures = [{"dataset": "ixi", "error": "ValueError: [no] luck"}]
+    report(None, "table", {}, Outcome(failures=failures), tmp_path, Console())
+    assert "no results; ValueError: [no] luck" in capsys.readouterr().out

@@ -1,0 +1,62 @@
+"""Jobs that take a moment, fail or die, for the tests of the runner; `python toys.py FOLDER JOBS` runs them."""
+
+from __future__ import annotations
+
+import os
+import signal
+import sys
+import time
+from pathlib import Path
+
+import numpy as np
+
+from svnn.experiments._jobs import Job, derive_seed
+from svnn.experiments._runner import run
+from svnn.experiments._tables import summarise, write_csv
+
+
+def toss(model, repeat, pause, seed=0):
+    rng = np.random.default_rng(derive_seed(seed, model, repeat))
+    time.sleep(pause * rng.random())
+    return [{"draw": i, "score": float(rng.normal()), "toss_seconds": time.perf_counter()} for i in range(2)]
+
+
+def refine(model, start):
+    return [{"draw": 0, "score": start / 2}]
+
+
+def fail(model, repeat, marker):
+    if not Path(marker).exists():
+        raise ValueError(f"no luck with {model}")
+    return [{"draw": 0, "score": 1.0}]
+
+
+def die(model, repeat):
+    os.kill(os.getpid(), signal.SIGKILL)
+
+
+def threads(repeat):
+    return [{"threads": os.environ["OMP_NUM_THREADS"]}]
+
+
+def plan(settings, rows):
+    first = [
+        Job(toss, {"model": m, "repeat": r}, {"pause": settings["pause"]})
+        for m in ("a", "b", "c")
+        for r in range(settings["repeats"])
+    ]
+    if not rows:
+        return first
+    # The second stage builds on the best of the first.
+    best = max(row["score"] for row in rows if "repeat" in row)
+    return [*first, Job(refine, {"model": "best", "start": best}, alone=True)]
+
+
+def write(outcome, folder):
+    write_csv(folder / "results.csv", outcome.rows)
+    write_csv(folder / "summary.csv", summarise(outcome.rows, ["model"], ["score"]))
+
+
+if __name__ == "__main__":
+    target = Path(sys.argv[1])
+    write(run("toys", plan, {"repeats": 5, "pause": 0.5}, target, workers=int(sys.argv[2])), target)
