@@ -88,6 +88,12 @@ def level(axis: Any, rows: Iterable[Row], y: str, **style: Any) -> None:
     curve(axis, rows, "at", y, **style)
 
 
+def symlog_y(axis: Any, linear: float) -> None:
+    """Make the y axis logarithmic beyond ``linear`` on both sides of zero, with plain numbers as ticks."""
+    axis.set_yscale("symlog", linthresh=linear)
+    axis.yaxis.set_major_formatter("{x:g}")
+
+
 def log_y(axis: Any) -> None:
     """Make the y axis logarithmic, with plain numbers as ticks, where the values differ by a factor of three."""
     from matplotlib.ticker import LogLocator, NullFormatter, StrMethodFormatter
@@ -101,12 +107,12 @@ def log_y(axis: Any) -> None:
     axis.yaxis.set_minor_formatter(NullFormatter())
 
 
-def legend_below(figure: Any, axis: Any, most: int = 6) -> None:
-    """Put one legend for all panels under the figure, in rows of about equal length."""
+def legend_below(figure: Any, axis: Any, most: int = 6, note: str = "medians, and bands of quartiles") -> None:
+    """Put one legend for all panels under the figure, in rows of about equal length, with a word on what is drawn."""
     handles, labels = axis.get_legend_handles_labels()
     lines = math.ceil(len(labels) / most)
     columns = math.ceil(len(labels) / lines)
-    figure.legend(handles, labels, loc="outside lower center", ncols=columns)
+    figure.legend(handles, labels, loc="outside lower center", ncols=columns, title=note, title_fontsize=9)
 
 
 def sizes_axis(axis: Any, values: Sequence[int], label: str) -> None:

@@ -100,7 +100,7 @@ def plots(found: dict[str, list[Row]], settings: Mapping[str, Any]) -> dict[str,
         axis.set_title(dataset)
         axis.set_xlabel("forward pass over the test rows (ms)")
         axis.set_ylabel(f"test {metric(dataset)}")
-    style.legend_below(figure, axes[0, 0], 8)
+    style.legend_below(figure, axes[0, 0], 8, "means and one standard deviation; the larger a marker, the denser")
     for handle in figure.legends[0].legend_handles:
         handle.set_sizes([45])
     return {"performance": figure}

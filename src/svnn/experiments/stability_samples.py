@@ -79,7 +79,10 @@ def figure(summary: list[Row], x: str, values: list[int], label: str, error: str
         if (error, measure) == ("mae", "mae_change"):
             for (kind, name), dash in zip(truth.items(), ("--", ":"), strict=True):
                 axis.axhline(base[kind], color="#5A5A5A", linestyle=dash, linewidth=1.2, label=name)
-        style.log_y(axis)
+        if (error, measure) == ("mae_change", "mae_change"):
+            style.symlog_y(axis, 0.1)
+        else:
+            style.log_y(axis)
         style.sizes_axis(axis, values, label)
         axis.set_title(title)
     style.legend_below(figure, axes[0, 0])

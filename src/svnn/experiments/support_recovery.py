@@ -109,5 +109,5 @@ def plots(found: dict[str, list[Row]], settings: Mapping[str, Any]) -> dict[str,
             if axis in axes[-1]:
                 style.sizes_axis(axis, settings["sizes"], "number of samples T")
         line[0].set_ylabel(f"{kind}, {density:.0%} of pairs")
-    style.legend_below(figure, axes[0, 0], 9)
+    style.legend_below(figure, axes[0, 0], 9, "means, and bands of one standard deviation")
     return {"support_recovery": figure}
