@@ -29,7 +29,17 @@ _HOMES = {
     "ModelFileError": "svnn.estimators",
     "load": "svnn.estimators",
 }
-_ROOMS = ("covariance", "datasets", "estimators", "functional", "metrics", "nn", "operators", "stability")
+_ROOMS = (
+    "covariance",
+    "datasets",
+    "estimators",
+    "functional",
+    "metrics",
+    "nn",
+    "operators",
+    "preprocessing",
+    "stability",
+)
 
 __all__ = [
     "ACV",
@@ -53,11 +63,12 @@ __all__ = [
     "metrics",
     "nn",
     "operators",
+    "preprocessing",
     "stability",
 ]
 
 if TYPE_CHECKING:
-    from svnn import covariance, datasets, estimators, functional, metrics, nn, operators, stability
+    from svnn import covariance, datasets, estimators, functional, metrics, nn, operators, preprocessing, stability
     from svnn.covariance import (
         ACV,
         RCV,

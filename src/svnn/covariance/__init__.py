@@ -5,6 +5,7 @@ from svnn.covariance._resolve import resolve
 from svnn.covariance._sample import SampleCovariance
 from svnn.covariance._stochastic import ACV, RCV
 from svnn.covariance._threshold import AdaptiveThreshold, HardThreshold, SoftThreshold
+from svnn.covariance._within_class import WithinClass
 
 __all__ = [
     "ACV",
@@ -15,5 +16,6 @@ __all__ = [
     "HardThreshold",
     "SampleCovariance",
     "SoftThreshold",
+    "WithinClass",
     "resolve",
 ]

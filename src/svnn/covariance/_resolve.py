@@ -59,17 +59,19 @@ def resolve(covariance: Any) -> Any:
     return clone(covariance, safe=False)  # also of classes that are no scikit-learn estimators
 
 
-def fit_covariance(estimator: Any, X: Any, sample_weight: Any = None) -> Any:
+def fit_covariance(estimator: Any, X: Any, sample_weight: Any = None, y: Any = None) -> Any:
     """Fit any covariance estimator on (t, N) or (t, N, F) data and return it.
 
     Estimators from elsewhere take two dimensions and no weights: they get the F values as further
-    rows, all alike.
+    rows, all alike. Only those that need the targets ``y``, such as ``WithinClass``, get them.
     """
     if X.ndim == 3 and X.shape[2] == 1:
         X = X[..., 0]
     try:
         if isinstance(estimator, CovarianceEstimator):
             estimator.fit(X, sample_weight=sample_weight)
+        elif needs_targets(estimator):
+            estimator.fit(X, y, sample_weight=sample_weight)
         else:
             # OpenBLAS crashes in the symmetric product of very wide float64 data on several threads.
             with threadpool_limits(1, user_api="blas") if X.shape[1] > _WIDE else nullcontext():
@@ -82,6 +84,12 @@ def fit_covariance(estimator: Any, X: Any, sample_weight: Any = None) -> Any:
     if not hasattr(estimator, "covariance_"):
         raise ValueError(f"{type(estimator).__name__} has no covariance_ after fit; it cannot be a covariance.")
     return estimator
+
+
+def needs_targets(estimator: Any) -> bool:
+    """Say whether ``fit`` of a covariance estimator requires ``y``."""
+    tags = getattr(estimator, "__sklearn_tags__", None)
+    return tags is not None and bool(tags().target_tags.required)
 
 
 def shift_matrix(estimator: Any, use: str) -> Any:

@@ -89,14 +89,14 @@ class BaseSVNN(TrainedEstimator):
     def _check_parameters(self) -> None:
         check_parameters(self)
 
-    def _fit_shift(self, Z: np.ndarray, weight: np.ndarray | None, seed: int) -> Any:
+    def _fit_shift(self, Z: np.ndarray, weight: np.ndarray | None, seed: int, y: Any = None) -> Any:
         """Set ``covariance_`` and ``operator_`` from standardised training data; return the estimator."""
         super()._fit_shift(Z, weight, seed)
         estimator = None
         if is_precomputed(self.covariance):
             matrix = self.covariance_ = plain_matrix(self.shift)
         else:
-            estimator = fit_seeded(self.covariance, Z, weight, seed)
+            estimator = fit_seeded(self.covariance, Z, weight, seed, y)
             self.covariance_ = plain_matrix(estimator.covariance_)
             matrix = shift_matrix(estimator, self.use)
         if self.resample != "fixed" and not isinstance(estimator, StochasticSparsifier):

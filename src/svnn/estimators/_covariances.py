@@ -14,13 +14,13 @@ def is_precomputed(covariance: Any) -> bool:
     return isinstance(covariance, str) and covariance == "precomputed"
 
 
-def fit_seeded(covariance: Any, Z: np.ndarray, weight: np.ndarray | None, seed: int) -> Any:
+def fit_seeded(covariance: Any, Z: np.ndarray, weight: np.ndarray | None, seed: int, y: Any = None) -> Any:
     """Return an estimator for a name or an estimator, fitted on signals (t, N, F); its seed is ``seed`` unless set."""
     estimator = resolve(covariance)
     parameters = estimator.get_params() if hasattr(estimator, "get_params") else {}
     if "random_state" in parameters and parameters["random_state"] is None:
         estimator.set_params(random_state=seed)
-    return fit_covariance(estimator, Z, weight)
+    return fit_covariance(estimator, Z, weight, y)
 
 
 def fitted_covariance(covariance: Any, Z: np.ndarray | None) -> Any:

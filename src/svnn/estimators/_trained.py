@@ -80,8 +80,8 @@ class TrainedEstimator(ABC, BaseEstimator):
     def _check_parameters(self) -> None:
         check_training(self)
 
-    def _fit_shift(self, Z: np.ndarray, weight: np.ndarray | None, seed: int) -> Any:
-        """Pick the device and learn from standardised training data (t, N, F) what the network runs on.
+    def _fit_shift(self, Z: np.ndarray, weight: np.ndarray | None, seed: int, y: Any = None) -> Any:
+        """Pick the device and learn from standardised training data (t, N, F), of targets y, what the network runs on.
 
         Returns what :meth:`_shifts` may draw realisations from.
         """
@@ -153,7 +153,7 @@ class TrainedEstimator(ABC, BaseEstimator):
         self._learn_target_scale(targets[train_rows], weight_train)
         scaled = self._scale_targets(targets)
         estimator = self._fit_shift(
-            self._standardizer(X_train), weight_train if sample_weight is not None else None, seed
+            self._standardizer(X_train), weight_train if sample_weight is not None else None, seed, targets[train_rows]
         )
 
         validation = None

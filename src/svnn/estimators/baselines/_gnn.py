@@ -44,7 +44,7 @@ class BaseNeighborSampling(TrainedEstimator):
         if self.activation not in ACTIVATIONS:
             raise ValueError(f"activation must be one of {tuple(ACTIVATIONS)}, got {self.activation!r}.")
 
-    def _fit_shift(self, Z: np.ndarray, weight: np.ndarray | None, seed: int) -> None:
+    def _fit_shift(self, Z: np.ndarray, weight: np.ndarray | None, seed: int, y: Any = None) -> None:
         super()._fit_shift(Z, weight, seed)
         self.edge_index_ = sample_neighbors(Z.shape[1], self.n_neighbors, np.random.default_rng(seed))
         self._graph = self._as_graph(self.edge_index_)

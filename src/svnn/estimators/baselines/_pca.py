@@ -30,7 +30,7 @@ class BasePCAMLP(BaseMLP):
         if not whole(self.max_observations, 2):
             raise ValueError(f"max_observations must be an integer >= 2, got {self.max_observations!r}.")
 
-    def _fit_shift(self, Z: np.ndarray, weight: np.ndarray | None, seed: int) -> None:
+    def _fit_shift(self, Z: np.ndarray, weight: np.ndarray | None, seed: int, y: Any = None) -> None:
         super()._fit_shift(Z, weight, seed)
         self.reduction_ = fit_reduction(self.reduction, Z, self.n_components, weight, seed, self.max_observations)
         scores = reduce_nodes(self.reduction_, Z)

@@ -1,0 +1,155 @@
+"""The covariance within classes: what varies among samples of one class."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import scipy.linalg
+import scipy.sparse as sp
+from sklearn.base import BaseEstimator
+from sklearn.utils.multiclass import check_classification_targets
+from sklearn.utils.validation import _check_sample_weight, check_consistent_length, check_is_fitted, column_or_1d
+
+from svnn._validation import check_data
+from svnn.covariance._resolve import fit_covariance, resolve
+from svnn.functional._array import is_torch, to_numpy
+
+
+class WithinClass(BaseEstimator):
+    r"""The covariance of the features within classes, the mean of one estimate for each class.
+
+    .. math:: C_w = \sum_c \pi_c \, D_c \hat R_c D_c
+
+    with :math:`\pi_c` the share of class c, :math:`D_c` its standard deviations and :math:`\hat R_c` what the estimator
+    makes of its z-scores.
+
+    Parameters
+    ----------
+    estimator : str or estimator, default="ledoit_wolf"
+        A name or any estimator with ``fit`` and ``covariance_``; see :func:`svnn.covariance.resolve`.
+
+    Attributes
+    ----------
+    covariance_ : ndarray or csr_array of shape (N, N)
+        Sparse where the estimator's is.
+    precision_ : ndarray of shape (N, N)
+        Its (pseudo-)inverse, computed when asked for.
+    location_ : ndarray of shape (N,)
+    classes_ : ndarray of the labels
+    n_features_in_ : int
+    feature_names_in_ : ndarray of shape (N,), where X has named columns
+
+    See Also
+    --------
+    svnn.SVNNClassifier : takes it as ``covariance``, with ``use="precision"`` to shift by :math:`C_w^{-1}`.
+
+    Notes
+    -----
+    The covariance of all samples mixes what tells classes apart with what does not. :math:`C_w` holds the latter alone:
+    the spread of repetitions, and of people or devices where each class has several. One shift by its inverse,
+    :math:`C_w^{-1} x`, plays that down, and a linear readout of it can be any linear discriminant
+    :math:`\mu_c^T C_w^{-1} x`. With the default estimator :math:`C_w` is the covariance of scikit-learn's
+    ``LinearDiscriminantAnalysis(solver="lsqr", shrinkage="auto")``.
+
+    Rows that are not independent (windows of one recording) make the shrinkage of all rows together too weak; class by
+    class it is stronger.
+
+    A class with a single row says nothing about its spread and is left out.
+
+    Examples
+    --------
+    Two classes far apart, both of spread 1:
+
+    >>> import numpy as np
+    >>> from svnn.covariance import SampleCovariance, WithinClass
+    >>> rng = np.random.default_rng(0)
+    >>> y = rng.integers(2, size=1000)
+    >>> X = rng.standard_normal((1000, 2)) + 10 * y[:, None]
+    >>> SampleCovariance().fit(X).covariance_.round(0)
+    array([[26., 25.],
+           [25., 26.]])
+    >>> abs(WithinClass("sample").fit(X, y).covariance_).round(0)
+    array([[1., 0.],
+           [0., 1.]])
+    """
+
+    def __init__(self, estimator: Any = "ledoit_wolf") -> None:
+        self.estimator = estimator
+
+    def fit(self, X: Any, y: Any = None, sample_weight: Any = None) -> WithinClass:
+        """Estimate the covariance within the classes ``y``.
+
+        Parameters
+        ----------
+        X : array, tensor or data frame of shape (t, N) or (t, N, F)
+            With three dimensions, every sample's F values are observations of the N nodes.
+        y : array of shape (t,)
+            Labels.
+        sample_weight : array of shape (t,), optional
+            Only ratios of weights matter. Estimators that are not svnn's own get the rows unweighted.
+
+        Returns
+        -------
+        self
+        """
+        X = to_numpy(check_data(self, X, min_samples=2))
+        labels = self._labels(y)
+        check_consistent_length(X, labels)
+        weight = None if sample_weight is None else _check_sample_weight(sample_weight, X, ensure_non_negative=True)
+        self.classes_, numbers = np.unique(labels, return_inverse=True)
+        mass = np.ones(len(X)) if weight is None else weight
+        total: Any = 0.0
+        counted = 0.0
+        for number in range(len(self.classes_)):
+            rows = np.flatnonzero((numbers == number) & (mass > 0))
+            if len(rows) > 1:
+                share = float(mass[rows].sum())
+                total = total + share * self._one_class(X[rows], None if weight is None else weight[rows])
+                counted += share
+        if not counted:
+            raise ValueError("WithinClass: every class in y has a single row; a spread takes at least two.")
+        self.covariance_ = sp.csr_array(total / counted) if sp.issparse(total) else total / counted
+        mean = np.average(X, axis=0, weights=mass)
+        self.location_ = mean.mean(1) if mean.ndim == 2 else mean
+        return self
+
+    def _one_class(self, X: np.ndarray, weight: np.ndarray | None) -> Any:
+        """Return the covariance of the rows of one class, estimated from their z-scores."""
+        Z = X - np.average(X, axis=0, weights=weight)
+        squares = Z**2 if Z.ndim == 2 else np.mean(Z**2, -1)
+        scale = np.sqrt(np.average(squares, axis=0, weights=weight))
+        # What rounding alone leaves of a constant is not a spread.
+        largest = np.abs(X).max(axis=(0, *range(2, X.ndim)))
+        scale = np.where(scale <= 10 * np.finfo(X.dtype).eps * largest, 1.0, scale)
+        R = fit_covariance(resolve(self.estimator), Z / (scale if Z.ndim == 2 else scale[:, None]), weight).covariance_
+        if sp.issparse(R):
+            D = sp.diags_array(scale)
+            return D @ R @ D
+        return scale[:, None] * to_numpy(R) * scale
+
+    def _labels(self, y: Any) -> np.ndarray:
+        if y is None:
+            raise ValueError(
+                "WithinClass requires y to be passed, but the target y is None: give the classes of the rows."
+            )
+        labels = column_or_1d(to_numpy(y) if is_torch(y) else y)
+        try:
+            check_classification_targets(labels)
+        except ValueError as error:
+            raise ValueError(f"WithinClass needs y to be class labels. {error}") from error
+        return labels
+
+    @property
+    def precision_(self) -> np.ndarray:
+        check_is_fitted(self)
+        C = self.covariance_
+        inverse = scipy.linalg.pinvh(C.toarray() if sp.issparse(C) else C)
+        symmetric: np.ndarray = (inverse + inverse.T) / 2
+        return symmetric
+
+    def __sklearn_tags__(self) -> Any:
+        tags = super().__sklearn_tags__()
+        tags.target_tags.required = True
+        tags.input_tags.three_d_array = True
+        return tags
