@@ -11,11 +11,12 @@ import pytest
 
 @pytest.mark.parametrize("name", ["breast cancer", "wine"])
 def test_classifier(name):
-    result = defaults.measure(name, *defaults.classifications(None)[name], "classifier, hard")
+    result = defaults.measure(name, *defaults.classifications(real=False)[name], "classifier, hard")
     assert result.met, result
 
 
 @pytest.mark.parametrize("name", ["SparseCov", "IXI thickness → age", "meats → fat"])
-def test_regressor(name, data_folder):
-    result = defaults.measure(name, *defaults.regressions(data_folder)[name], "regressor, hard")
+@pytest.mark.usefixtures("data_folder")
+def test_regressor(name):
+    result = defaults.measure(name, *defaults.regressions()[name], "regressor, hard")
     assert result.met, result
