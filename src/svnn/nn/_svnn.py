@@ -8,6 +8,7 @@ from typing import Any
 
 from torch import Tensor, nn
 
+from svnn.nn._dropout import Dropout
 from svnn.nn._filter import CovarianceFilter, as_shifts
 from svnn.nn._norm import NodeNorm, norm_then
 from svnn.nn._readout import Readout
@@ -108,7 +109,7 @@ class SVNN(nn.Module):
         self.filters = nn.ModuleList(CovarianceFilter(a, b, order, bias=not batch_norm) for a, b in pairs)
         self.norms = nn.ModuleList(NodeNorm(b) if batch_norm else nn.Identity() for _, b in pairs)
         self.activation = ACTIVATIONS[activation]()
-        self.dropout = nn.Dropout(dropout)
+        self.dropout = Dropout(dropout)
         self.readout = Readout(readout, sizes[-1], n_nodes, heads, node_dropout)
         self.head = nn.Sequential()
         width = self.readout.out_features

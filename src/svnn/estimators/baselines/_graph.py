@@ -13,6 +13,7 @@ import torch
 from torch import Tensor, nn
 
 from svnn.nn import Readout
+from svnn.nn._dropout import Dropout
 from svnn.nn._norm import NodeNorm
 from svnn.nn._svnn import ACTIVATIONS
 
@@ -105,7 +106,7 @@ class GCN(nn.Module):
         self.convolutions = nn.ModuleList(convolution(a, b, bias=not batch_norm) for a, b in pairs)
         self.norms = nn.ModuleList(NodeNorm(b) if batch_norm else nn.Identity() for _, b in pairs)
         self.activation = ACTIVATIONS[activation]()
-        self.dropout = nn.Dropout(dropout)
+        self.dropout = Dropout(dropout)
         self.readout = readout
         self.head = nn.Sequential()
         width = readout.out_features

@@ -13,6 +13,7 @@ from svnn.estimators._docs import CLASS_WEIGHT, CLASSES, LOSS, document_baseline
 from svnn.estimators._targets import TrainedClassifier, TrainedRegressor
 from svnn.estimators._trained import TrainedEstimator
 from svnn.estimators.baselines._store import store
+from svnn.nn._dropout import Dropout
 from svnn.nn._norm import NodeNorm
 from svnn.nn._svnn import ACTIVATIONS
 
@@ -45,7 +46,7 @@ class MLP(nn.Module):
             # The normalisation has a bias of its own.
             self.layers.append(nn.Linear(before, after, bias=not batch_norm))
             self.layers.extend([NodeNorm(after)] if batch_norm else [])
-            self.layers.extend([ACTIVATIONS[activation](), nn.Dropout(dropout)])
+            self.layers.extend([ACTIVATIONS[activation](), Dropout(dropout)])
         self.output = nn.Linear(hidden[-1], out_features)
 
     def forward(self, x: Tensor, shift: Any = None) -> Tensor:
