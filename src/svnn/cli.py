@@ -53,9 +53,12 @@ def reproduce(
     quick: Annotated[bool, typer.Option("--quick", help="Small settings: minutes instead of hours.")] = False,
     datasets: Annotated[
         Optional[str],  # noqa: UP045
-        typer.Option(help="Data sets to use, with commas between; by default all that are there."),
+        typer.Option(
+            help="Data sets to use, with commas between, such as ixi,dsads; by default all that are there. "
+            "Tables and plots are of these alone."
+        ),
     ] = None,
-    repeats: Annotated[Optional[int], typer.Option(help="Repeats; the paper's 5 by default.")] = None,  # noqa: UP045
+    repeats: Annotated[Optional[int], typer.Option(help="Repeats; by default 5, with --quick 2.")] = None,  # noqa: UP045
     jobs: Annotated[Optional[int], typer.Option(help="Processes beside each other; one a core by default.")] = None,  # noqa: UP045
     out: Annotated[
         Optional[Path],  # noqa: UP045
@@ -76,6 +79,8 @@ def reproduce(
         for each, what in EXPERIMENTS.items():
             typer.echo(f"{each:26} {what}")
         typer.echo(f"{'all':26} everything")
+        if not list_:
+            typer.secho("svnn: name one of these, or all.", fg="red", err=True)
         raise typer.Exit(0 if list_ else 2)
     from svnn.experiments._reproduce import reproduce as run
 

@@ -66,3 +66,27 @@ def test_failures_are_told_without_a_stack_trace(tmp_path, capsys):
     failures = [{"dataset": "ixi", "error": "ValueError: [no] luck"}]
     report(None, "table", {}, Outcome(failures=failures), tmp_path, Console())
     assert "no results; ValueError: [no] luck" in capsys.readouterr().out
+
+
+def test_unknown_data_sets_are_named_also_for_all(tmp_path):
+    with pytest.raises(ValueError, match=r"--datasets: dsad not known; there are .*dsads"):
+        reproduce("all", tmp_path, datasets=["LargeCov", "dsad"], quick=True)
+    assert not list(tmp_path.iterdir())
+
+
+def test_all_looks_at_every_folder_before_it_starts(tmp_path):
+    (tmp_path / "support-recovery").mkdir()
+    (tmp_path / "support-recovery" / "results.jsonl").write_text("")
+    with pytest.raises(ValueError, match=r"support-recovery.*no manifest"):
+        reproduce("all", tmp_path, quick=True)
+    assert [each.name for each in tmp_path.iterdir()] == ["support-recovery"]
+
+
+def test_a_plot_that_fails_costs_neither_the_tables_nor_what_follows(tmp_path, monkeypatch, capsys):
+    def broken(found, settings):
+        raise RuntimeError("no ink")
+
+    monkeypatch.setattr("svnn.experiments.q_insights.plots", broken)
+    assert reproduce("q-insights", tmp_path, repeats=1, **QUICK) == 0
+    assert "no plot (RuntimeError: no ink)" in capsys.readouterr().out
+    assert (tmp_path / "q-insights" / "summary.csv").exists()

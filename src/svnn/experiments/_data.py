@@ -36,7 +36,7 @@ class Split:
     @property
     def classes(self) -> bool:
         """Whether the targets are classes."""
-        return FEATURES.get(self.name, self.name) in WEARABLES
+        return not lower_is_better(self.name)
 
     def score(self, predicted: np.ndarray, part: str = "test") -> float:
         """Return the accuracy in per cent, or the mean absolute error in years."""
@@ -52,7 +52,18 @@ def metric(name: str) -> str:
     >>> metric("ixi"), metric("dsads"), metric("dsads-features")
     ('MAE (years)', 'accuracy (%)', 'accuracy (%)')
     """
-    return "accuracy (%)" if FEATURES.get(name, name) in WEARABLES else "MAE (years)"
+    return "MAE (years)" if lower_is_better(name) else "accuracy (%)"
+
+
+def lower_is_better(name: str) -> bool:
+    """Say whether the score of a data set is an error.
+
+    Examples
+    --------
+    >>> lower_is_better("ixi"), lower_is_better("dsads")
+    (True, False)
+    """
+    return FEATURES.get(name, name) not in WEARABLES
 
 
 def missing(name: str) -> str | None:

@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
+import scipy.sparse as sp
 
 from svnn.experiments._jobs import derive_seed
 from svnn.functional import acv_probabilities, rcv_probabilities, sparsify
@@ -41,3 +42,10 @@ def realisations(C: np.ndarray, how: Sparsifier, draws: int, seed: int) -> Itera
     rule = how.method.removesuffix(", unbiased")
     for draw in range(draws):
         yield sparsify(C, how.probabilities, derive_seed(seed, rule, how.p, draw), how.unbiased)
+
+
+def density(C: Any) -> float:
+    """Return the share of off-diagonal entries of a matrix, dense or sparse, that are not zero."""
+    n = C.shape[0]
+    kept = C.count_nonzero() if sp.issparse(C) else np.count_nonzero(C)
+    return float((kept - np.count_nonzero(C.diagonal())) / (n * (n - 1)))

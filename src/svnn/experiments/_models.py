@@ -32,7 +32,10 @@ NETWORKS: dict[str, dict[str, Any]] = {
     "ACV": {"covariance": ACV()},
     "LW": {"covariance": "ledoit_wolf"},
     "GL": {"covariance": "graphical_lasso", "use": "precision"},
+    "No edges": {"covariance": SampleCovariance(), "order": 0},  # what the same network does without a covariance
 }
+#: Those that the paper calls S-VNNs.
+SPARSE = tuple(name for name in NETWORKS if name not in ("VNN", "No edges"))
 #: Baselines: the name of their class, what they are made with, and the part of the grid that is searched.
 BASELINES: dict[str, tuple[str, dict[str, Any], tuple[str, ...]]] = {
     "MLP": ("MLP", {}, ("mlp",)),
@@ -64,6 +67,7 @@ def configurations(model: str, grid: Mapping[str, Any]) -> list[dict[str, Any]]:
     if model in LIBRARY:
         return [{}]
     searched = BASELINES[model][2] if model in BASELINES else ("layers", "order", "dropout")
+    searched = tuple(name for name in searched if name not in NETWORKS.get(model, {}))
     return [dict(zip(searched, values, strict=True)) for values in product(*(grid[name] for name in searched))]
 
 
@@ -97,8 +101,8 @@ def build(model: str, classes: bool, config: Mapping[str, Any], training: Mappin
     dropout = {"dropout": config["dropout"]} if "dropout" in config else {}
     if model in NETWORKS:
         network = SVNNClassifier if classes else SVNNRegressor
-        parameters = {**PAPER, **loop, **NETWORKS[model], **hidden, **dropout}
-        return network(order=config["order"], **parameters)
+        order = {"order": config["order"]} if "order" in config else {}
+        return network(**{**PAPER, **loop, **order, **NETWORKS[model], **hidden, **dropout})
     stem, fixed, _ = BASELINES[model]
     baseline = getattr(baselines, stem + kind)
     components = {"n_components": config["components"]} if "components" in config else {}

@@ -10,9 +10,10 @@ import numpy as np
 import torch
 
 from svnn.experiments._data import load_split
+from svnn.experiments._draws import density
 from svnn.experiments._jobs import Row, derive_seed
 from svnn.experiments._models import build
-from svnn.experiments._stability import density
+from svnn.operators._build import suited
 
 
 def fit_and_score(
@@ -45,21 +46,29 @@ def take_times(
     """Take the times of one pass over the test rows: medians of several, after a warm one, on one core.
 
     ``predict_seconds`` is that of ``predict``, in double precision and with all that goes before the network;
-    ``forward_seconds`` that of the network alone, in single precision, where there is a covariance network. Weights
-    do not matter to either, so one epoch of training is enough.
+    ``forward_seconds`` that of the network alone, in single precision, where there is a covariance network, and
+    ``backend`` what its shifts by the covariance ran in. Weights do not matter to either, so one epoch of training is
+    enough; ``setup_seconds`` is the time of that: the covariance or the reduction, and an epoch.
     """
     split = load_split(dataset, 0, settings["seed"], settings["limit"])
     seed = derive_seed(settings["seed"], "fit", dataset, model, 0)
     estimator = build(model, split.classes, config, {**settings, "epochs": 1}, seed)
     fit(estimator, split)
+    start = time.perf_counter()
+    fit(estimator, split)
+    setup = time.perf_counter() - start
     X = split.test[0]
-    row: Row = {"rows": len(X), "predict_seconds": median_time(lambda: estimator.predict(X), settings["timings"])}
+    predict = median_time(lambda: estimator.predict(X), settings["timings"])
+    row: Row = {"rows": len(X), "setup_seconds": setup, "predict_seconds": predict}
     if hasattr(estimator, "operator_") and hasattr(estimator, "module_"):
         module, operator = estimator.module_.eval(), estimator.operator_
         x = torch.as_tensor(X, dtype=torch.float32).reshape(*X.shape[:2], -1)
         with torch.no_grad():
             row["forward_seconds"] = median_time(lambda: module(x, operator), settings["timings"])
-        row["backend"] = operator.backend
+        if module.order:
+            _, n_in, n_out = module.filters[-1].weight.shape
+            used = suited(operator, n_in, n_out, module.order, len(x)) if operator.adaptive else operator
+            row["backend"] = used.backend
     return [row]
 
 

@@ -14,6 +14,7 @@ from svnn import __version__
 from svnn.experiments import EXPERIMENTS
 from svnn.experiments import _style as style
 from svnn.experiments._runner import Outcome, run
+from svnn.experiments._store import Store
 from svnn.experiments._tables import shown, write_csv
 
 
@@ -42,9 +43,11 @@ def reproduce(
     datasets : sequence of str, optional
         Which data sets, of those that the experiment knows.
     repeats : int, optional
+        Splits, draws of the data or seeds, whichever an experiment repeats over.
     jobs : int, optional
         Processes beside each other; by default one a core.
     seed : int, default=0
+        Seed that all others follow from.
     fresh, retry_failed : bool
         Start over; run failed jobs again.
 
@@ -59,20 +62,15 @@ def reproduce(
     if repeats is not None and repeats < 1:
         raise ValueError(f"--repeats must be at least 1, got {repeats}.")
     out = out or Path("runs/reproduce-quick" if quick else "runs/reproduce")
-    names = list(EXPERIMENTS) if name == "all" else [name]
     console = Console()
     if not console.is_terminal:
         console.width = 120
+    planned = _plan(list(EXPERIMENTS) if name == "all" else [name], quick, datasets, repeats, seed, console)
+    if not fresh:  # before hours are spent on the first of them
+        for each, (_, settings) in planned.items():
+            Store(out / each).check(settings)
     failed = 0
-    for each in names:
-        module = importlib.import_module(f"svnn.experiments.{each.replace('-', '_')}")
-        settings = _settings(module, each, quick, repeats, seed)
-        chosen = _choose(module, each, datasets, strict=name != "all", console=console)
-        if chosen is not None:
-            if not chosen:
-                console.print(f"{each}: skipped, it has none of these data sets.")
-                continue
-            settings["datasets"] = chosen
+    for each, (module, settings) in planned.items():
         outcome = run(
             each,
             module.jobs,
@@ -85,6 +83,37 @@ def reproduce(
         report(module, each, settings, outcome, out / each, console)
         failed += len(outcome.failures)
     return failed
+
+
+def _plan(
+    names: list[str],
+    quick: bool,
+    datasets: Sequence[str] | None,
+    repeats: int | None,
+    seed: int,
+    console: Console,
+) -> dict[str, tuple[Any, dict[str, Any]]]:
+    """Return the modules and settings of the experiments that can run."""
+    modules = {name: importlib.import_module(f"svnn.experiments.{name.replace('-', '_')}") for name in names}
+    known = {each: None for module in modules.values() for each in getattr(module, "DATASETS", ())}
+    unknown = [each for each in datasets or () if each not in known]
+    if datasets and not known:
+        raise ValueError(f"{names[0]} has no choice of data sets; leave out --datasets.")
+    if unknown:
+        raise ValueError(f"--datasets: {', '.join(unknown)} not known; there are {', '.join(known)}.")
+    planned = {}
+    for name, module in modules.items():
+        settings = {**module.FULL, **(module.QUICK if quick else {}), "seed": seed, "svnn": __version__}
+        if repeats is not None and "repeats" in settings:
+            settings["repeats"] = repeats
+        if hasattr(module, "DATASETS"):
+            settings["datasets"] = _present(name, module.DATASETS, datasets, console)
+            if not settings["datasets"]:
+                why = "it uses none of these data sets" if datasets else "none of its data sets is there"
+                console.print(f"{name}: left out, {why}.", highlight=False)
+                continue
+        planned[name] = module, settings
+    return planned
 
 
 def report(
@@ -108,9 +137,12 @@ def report(
     except ModuleNotFoundError:
         console.print('No plots: matplotlib is missing; pip install "svnn\\[plot]" adds it.')
     else:
-        with style.context():
-            for stem, figure in module.plots(found, settings).items():
-                files += style.save(figure, folder / stem)
+        try:
+            with style.context():
+                for stem, figure in module.plots(found, settings).items():
+                    files += style.save(figure, folder / stem)
+        except Exception as error:  # the tables are there, and the experiments that follow want to run
+            console.print(f"{name}: no plot ({type(error).__name__}: {error})", style="red", markup=False)
     console.print(f"{name}: {EXPERIMENTS[name]}", style="bold", highlight=False)
     for title, rows in module.headline(found).items():
         console.print(shown(title, rows))
@@ -123,28 +155,13 @@ def report(
     return files
 
 
-def _settings(module: Any, name: str, quick: bool, repeats: int | None, seed: int) -> dict[str, Any]:
-    settings = {**module.FULL, **(module.QUICK if quick else {}), "seed": seed, "svnn": __version__}
-    if repeats is not None and "repeats" in settings:
-        settings["repeats"] = repeats
-    return settings
-
-
-def _choose(module: Any, name: str, wanted: Sequence[str] | None, strict: bool, console: Console) -> list[str] | None:
-    """Return the data sets to use; None where the experiment has no choice of them.
+def _present(name: str, known: Sequence[str], wanted: Sequence[str] | None, console: Console) -> list[str]:
+    """Return the data sets to use.
 
     What was asked for by name has to be there. Otherwise what is absent is skipped, with a line that says so.
     """
-    known = getattr(module, "DATASETS", None)
-    if known is None:
-        if wanted and strict:
-            raise ValueError(f"{name} has no choice of data sets; leave out --datasets.")
-        return None
     from svnn.experiments._data import missing
 
-    unknown = [each for each in wanted or () if each not in known]
-    if unknown and strict:
-        raise ValueError(f"{name} does not know {', '.join(unknown)}; its data sets are {', '.join(known)}.")
     chosen = [each for each in known if wanted is None or each in wanted]
     absent = {each: reason for each in chosen if (reason := missing(each))}
     if absent and wanted is not None:

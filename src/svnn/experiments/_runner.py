@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import time
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -16,6 +17,8 @@ from svnn.experiments._store import Store
 
 #: From the settings and the rows so far to the jobs; called again while it names new ones.
 Plan = Callable[[Mapping[str, Any], list[Row]], list[Job]]
+#: Seconds between two lines on the progress where there is no terminal for a bar.
+_QUIET = 120.0
 
 
 @dataclass
@@ -66,6 +69,7 @@ def run(
     store.describe(settings, experiment=name, finished=False)
     again = {key for key, record in records.items() if record["status"] == "failed"} if retry_failed else set()
     jobs: list[Job] = []
+    said = time.monotonic()
     with Pool(workers) as pool, _progress() as bar:
         task = bar.add_task(name, total=None, failed=0)
         while True:
@@ -75,12 +79,16 @@ def run(
             jobs = planned
             todo = [job for job in jobs if job.name not in records or job.name in again]
             done = len(jobs) - len(todo)
+            bar.update(task, total=len(jobs), completed=done)
             for job, result in _work(pool, todo):
                 records[job.name] = {"name": job.name, "key": job.key, **result}
                 store.append(records[job.name])
                 again.discard(job.name)
                 done += 1
-                bar.update(task, total=len(jobs), completed=done, failed=len(_collect(jobs, records).failures))
+                bar.update(task, completed=done, failed=len(_collect(jobs, records).failures))
+                if time.monotonic() > said + _QUIET and not bar.console.is_terminal:
+                    said = time.monotonic()
+                    bar.console.print(f"{name}: {done} of {len(jobs)} jobs done", highlight=False)
     outcome = _collect(jobs, records)
     counts = {"jobs": len(jobs), "failed": len(outcome.failures)}
     store.describe(settings, experiment=name, finished=True, **counts)

@@ -13,7 +13,7 @@ from pathlib import Path
 from typing import Any
 
 #: Settings that only say which jobs there are: with others of them, finished jobs keep their worth.
-EXTENT = ("repeats", "datasets")
+EXTENT = ("repeats", "datasets", "models")
 _PACKAGES = ("svnn", "numpy", "scipy", "scikit-learn", "torch", "numba", "torch_geometric", "matplotlib")
 
 
@@ -35,17 +35,21 @@ class Store:
         if fresh:
             self.results.unlink(missing_ok=True)
             self.manifest.unlink(missing_ok=True)
+        self.check(settings)
+        return self._read()
+
+    def check(self, settings: Mapping[str, Any]) -> None:
+        """Raise an error where the folder holds results of other settings."""
         if self.manifest.exists():
             self._check_settings(settings)
         elif self.results.exists():
             raise ValueError(
                 f"{self.results} has no manifest.json beside it; choose another --out, or start over with --fresh."
             )
-        return self._read()
 
     def _check_settings(self, settings: Mapping[str, Any]) -> None:
         try:
-            before = json.loads(self.manifest.read_text())["settings"]
+            before = json.loads(self.manifest.read_text(encoding="utf-8"))["settings"]
         except (ValueError, KeyError, TypeError):
             raise ValueError(
                 f"{self.manifest} cannot be read; choose another --out, or start over with --fresh."
@@ -91,14 +95,29 @@ class Store:
             **more,
             "settings": settings,
             "seeds": "sha256 of (settings.seed, what the numbers are for, data set, repeat, …); see derive_seed",
-            "command": " ".join(["svnn", *sys.argv[1:]]),
+            "command": _command(sys.argv[1:]),
             "versions": {"python": platform.python_version(), **_versions()},
             "machine": {"system": platform.platform(), "processor": _processor(), "cores": os.cpu_count()},
             "written": datetime.now(timezone.utc).isoformat(timespec="seconds"),
         }
         new = self.manifest.with_suffix(".new")
-        new.write_text(json.dumps(manifest, indent=2, ensure_ascii=False) + "\n")
+        new.write_text(json.dumps(manifest, indent=2, ensure_ascii=False) + "\n", encoding="utf-8")
         new.replace(self.manifest)
+
+
+def _command(arguments: list[str]) -> str:
+    """Return the command without its --out: where the results are is no part of them, and may tell more than it should.
+
+    Examples
+    --------
+    >>> _command(["reproduce", "table", "--out", "/home/ann/runs", "--jobs", "2"])
+    'svnn reproduce table --jobs 2'
+    """
+    kept = ["svnn"]
+    for before, each in zip(["", *arguments], arguments, strict=False):
+        if before != "--out" and each != "--out" and not each.startswith("--out="):
+            kept.append(each)
+    return " ".join(kept)
 
 
 def _versions() -> dict[str, str]:

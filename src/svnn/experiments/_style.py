@@ -56,6 +56,18 @@ def subplots(rows: int, columns: int, *, width: float = 4.2, height: float = 3.3
     return plt.subplots(rows, columns, figsize=size, layout="constrained", squeeze=False, **more)
 
 
+def panels(names: Sequence[str], across: int, **more: Any) -> tuple[Any, dict[str, Any]]:
+    """Return a figure with a titled panel for every name, at most ``across`` in a row, and the panels by name."""
+    columns = min(len(names), across)
+    figure, axes = subplots(-(-len(names) // columns), columns, **more)
+    for axis in axes.flat[len(names) :]:
+        axis.set_visible(False)
+    found = dict(zip(names, axes.flat, strict=False))
+    for name, axis in found.items():
+        axis.set_title(name)
+    return figure, found
+
+
 def look(names: Sequence[str]) -> dict[str, dict[str, Any]]:
     """Return colour, marker and dashes for every name, the same in all panels of a figure."""
     return {
@@ -88,6 +100,12 @@ def level(axis: Any, rows: Iterable[Row], y: str, **style: Any) -> None:
     curve(axis, rows, "at", y, **style)
 
 
+def reference(axis: Any, height: float, label: str) -> None:
+    """Draw a horizontal line that curves are compared with; the next one on the same panel has other dashes."""
+    dash = ("--", ":", "-.")[sum(line.get_gid() == "reference" for line in axis.lines) % 3]
+    axis.axhline(height, color="#5A5A5A", linestyle=dash, linewidth=1.2, label=label, gid="reference")
+
+
 def symlog_y(axis: Any, linear: float) -> None:
     """Make the y axis logarithmic beyond ``linear`` on both sides of zero, with plain numbers as ticks."""
     axis.set_yscale("symlog", linthresh=linear)
@@ -105,6 +123,10 @@ def log_y(axis: Any) -> None:
     axis.yaxis.set_major_locator(LogLocator(subs=(1, 2, 5) if high / low > 8 else (1, 1.5, 2, 3, 4, 5, 6, 8)))
     axis.yaxis.set_major_formatter(StrMethodFormatter("{x:g}"))
     axis.yaxis.set_minor_formatter(NullFormatter())
+
+
+#: How errors that differ between data sets are shown: what a change of the covariance adds to them.
+ADDED = "medians of the change, on top of the mean error, and bands of quartiles"
 
 
 def legend_below(figure: Any, axis: Any, most: int = 6, note: str = "medians, and bands of quartiles") -> None:

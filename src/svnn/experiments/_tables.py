@@ -49,12 +49,12 @@ def summarise(
 
 
 def by_level(summary: Iterable[Row], value: str) -> list[Row]:
-    """Return a line for every method, with the mean and spread of ``value`` at each p in columns."""
+    """Return a line for every method, with the median of ``value`` at each p in columns."""
     lines: dict[str, Row] = {}
     for row in summary:
         at = "no budget" if row["p"] is None else f"p = {row['p']}"
         line = lines.setdefault(row["method"], {"method": row["method"]})
-        line |= {f"{at}_mean": row[f"{value}_mean"], f"{at}_std": row[f"{value}_std"]}
+        line[at] = row[f"{value}_q50"]
     return list(lines.values())
 
 
@@ -106,9 +106,9 @@ def cell(value: Any) -> str:
     return "-".join(map(str, value)) if isinstance(value, (list, tuple)) else str(value)
 
 
-def shown(title: str, rows: Sequence[Row], columns: Sequence[str] | None = None) -> Table:
+def shown(title: str, rows: Sequence[Row]) -> Table:
     """Return rows as a table for the terminal; ``x_mean`` and ``x_std`` share a column ``x``."""
-    names = list(columns or dict.fromkeys(name for row in rows for name in row))
+    names = list(dict.fromkeys(name for row in rows for name in row))
     names = [name.removesuffix("_mean") for name in names if not name.endswith("_std") and name != "n"]
     table = Table(title=title, title_justify="left", pad_edge=False, box=box.SIMPLE_HEAD)
     for name in names:

@@ -1,4 +1,4 @@
-"""How large are the covariances? Normalised absolute values of every data set."""
+"""How large are the covariances? Normalised absolute values of every data set, and the sizes of the sets."""
 
 from __future__ import annotations
 
@@ -18,6 +18,7 @@ CLAIM = "LargeCov and the brain data have large covariances, SmallCov and the we
 DATASETS = (*MAKERS, *REAL)
 FULL = {"bins": 40}
 QUICK: dict[str, Any] = {}
+PARTS = ("train", "validation", "test")
 
 
 def jobs(settings: Mapping[str, Any], rows: list[Row]) -> list[Job]:
@@ -26,15 +27,20 @@ def jobs(settings: Mapping[str, Any], rows: list[Row]) -> list[Job]:
 
 
 def measure(dataset: str, settings: Mapping[str, Any]) -> list[Row]:
-    """Return the histogram of |c_ij| / max|c|, i ≠ j, of the standardised training data, and its quantiles.
+    """Return the histogram of |c_ij| / max|c|, i ≠ j, of the standardised training data, its quantiles, and sizes.
 
     Features are standardised as they are for the networks, so the maximum is a variance of 1.
     """
     seed = settings["seed"]
     if dataset in MAKERS:
-        X = MAKERS[dataset](random_state=derive_seed(seed, "synthetic", dataset, 100, 0)).X
+        data = MAKERS[dataset](random_state=derive_seed(seed, "synthetic", dataset, 100, 0))
+        counts: Row = dict(zip(PARTS, (800, 100, 100), strict=True))
+        X = data.X[: counts["train"]]
     else:
-        X = load_split(dataset, 0, seed).train[0]
+        split = load_split(dataset, 0, seed)
+        X, y = split.train
+        counts = {part: len(getattr(split, part)[1]) for part in PARTS}
+        counts["classes"] = len(np.unique(y)) if split.classes else None
     spread = X.std(0)
     Z = (X - X.mean(0)) / np.where(spread > 0, spread, 1)
     C = abs(sample_moments(Z).covariance)
@@ -44,36 +50,36 @@ def measure(dataset: str, settings: Mapping[str, Any]) -> list[Row]:
         {"kind": "bin", "at": float(edges[i]), "share": float(share[i] / len(values))} for i in range(len(share))
     ]
     rows += [{"kind": "quantile", "at": q, "value": float(np.quantile(values, q))} for q in (0.1, 0.25, 0.5, 0.75, 0.9)]
-    return [*rows, {"kind": "nodes", "value": float(len(C))}]
+    counts |= {"nodes": len(C), "features": X[0].size // len(C)}
+    return [*rows, {"kind": "counts", **counts}]
 
 
 def tables(rows: list[Row], settings: Mapping[str, Any]) -> dict[str, list[Row]]:
-    """Return the quantiles, a line for every data set, and the histograms."""
+    """Return the quantiles, a line for every data set, the histograms, and the sizes."""
     quantiles = []
+    names = ("nodes", "features", "classes", *PARTS)
+    sizes = [{"dataset": row["dataset"], **{n: row.get(n) for n in names}} for row in where(rows, kind="counts")]
     for dataset in distinct(rows, "dataset"):
         part = where(rows, dataset=dataset)
-        line: Row = {"dataset": dataset, "nodes": int(where(part, kind="nodes")[0]["value"])}
+        line: Row = {"dataset": dataset}
         for row in where(part, kind="quantile"):
             line[f"{row['at']:.0%} quantile"] = row["value"]
         quantiles.append(line)
     histograms = [{n: row[n] for n in ("dataset", "at", "share")} for row in where(rows, kind="bin")]
-    return {"summary": quantiles, "histograms": histograms}
+    return {"summary": quantiles, "histograms": histograms, "sizes": sizes}
 
 
 def headline(found: dict[str, list[Row]]) -> dict[str, list[Row]]:
-    """Return the quantiles."""
-    return {"quantiles of |c| / max|c|": found["summary"]}
+    """Return the quantiles, and the sizes of the data sets."""
+    return {"quantiles of |c| / max|c|": found["summary"], "sizes": found["sizes"]}
 
 
 def plots(found: dict[str, list[Row]], settings: Mapping[str, Any]) -> dict[str, Any]:
     """Return a panel for every data set."""
     datasets = distinct(found["histograms"], "dataset")
-    across = min(len(datasets), 3)
-    figure, axes = style.subplots(-(-len(datasets) // across), across, width=3.2, height=2.3, sharex=True)
-    for axis in axes.flat[len(datasets) :]:
-        axis.set_visible(False)
+    figure, axes = style.panels(datasets, 3, width=3.2, height=2.3, sharex=True)
     medians = {row["dataset"]: row["50% quantile"] for row in found["summary"]}
-    for axis, dataset in zip(axes.flat, datasets, strict=False):
+    for i, (dataset, axis) in enumerate(axes.items()):
         part = where(found["histograms"], dataset=dataset)
         colour = style.PALETTE[0] if dataset in MAKERS else style.PALETTE[1]
         share = 100 * column(part, "share")
@@ -82,7 +88,7 @@ def plots(found: dict[str, list[Row]], settings: Mapping[str, Any]) -> dict[str,
         axis.set_title(f"{dataset} (median {medians[dataset]:.2f})")
         axis.set_xlim(0, 1)
         axis.tick_params(labelbottom=True)
-    for axis in axes[:, 0]:
-        axis.set_ylabel("pairs (%)")
+        if i % 3 == 0:
+            axis.set_ylabel("pairs (%)")
     figure.supxlabel(r"$|\hat c_{ij}| \,/\, \max|\hat c|$", fontsize=10)
     return {"covariance_distributions": figure}

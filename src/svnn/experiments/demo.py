@@ -11,7 +11,6 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-import scipy.sparse as sp
 from rich.console import Console
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn
 from rich.table import Table
@@ -25,6 +24,7 @@ from sklearn.preprocessing import StandardScaler
 from svnn.covariance import ACV, RCV, AdaptiveThreshold, HardThreshold, SampleCovariance, SoftThreshold
 from svnn.datasets import make_sparse_cov
 from svnn.estimators import SVNNClassifier, SVNNRegressor
+from svnn.experiments._draws import density as share_kept
 
 
 @dataclass
@@ -119,11 +119,7 @@ def measure(task: Task, name: str, model: Any, seed: int) -> Row:
 def density(model: Any) -> float:
     """Return the share of off-diagonal covariances that the model uses; NaN where it uses none."""
     C = getattr(model, "covariance_", None)
-    if C is None:
-        return float("nan")
-    n = C.shape[0]
-    nonzero = sp.csr_array(C).count_nonzero() - np.count_nonzero(C.diagonal())
-    return float(nonzero / (n * (n - 1)))
+    return float("nan") if C is None else share_kept(C)
 
 
 def run_demo(out: Path, quick: bool = False, seed: int = 0) -> list[Row]:

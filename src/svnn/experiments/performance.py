@@ -55,7 +55,7 @@ def times(timings: list[Row]) -> list[Row]:
     out = []
     for row in fits:
         taken = [t for t in where(timings, dataset=row["dataset"], model=row["model"]) if "what" in t]
-        names = ("rows", "forward_seconds", "predict_seconds", "backend")
+        names = ("rows", "setup_seconds", "forward_seconds", "predict_seconds", "backend")
         row.pop("n")
         out.append({**row, **{name: taken[0].get(name) for name in names if taken}})
     return out
@@ -78,13 +78,9 @@ def headline(found: dict[str, list[Row]]) -> dict[str, list[Row]]:
 def plots(found: dict[str, list[Row]], settings: Mapping[str, Any]) -> dict[str, Any]:
     """Return score against time, a panel for every data set; the larger a marker, the denser its covariance."""
     summary, taken = found["summary"], found["times"]
-    datasets = distinct(summary, "dataset")
-    across = min(len(datasets), 4)
-    figure, axes = style.subplots(-(-len(datasets) // across), across, width=4.4, height=3.6)
-    for axis in axes.flat[len(datasets) :]:
-        axis.set_visible(False)
+    figure, axes = style.panels(distinct(summary, "dataset"), 4, width=4.4, height=3.6)
     families = list(dict.fromkeys(name.split(" p=")[0] for name in settings["models"]))
-    for axis, dataset in zip(axes.flat, datasets, strict=False):
+    for dataset, axis in axes.items():
         for family, look in style.look(families).items():
             x, y, spread, sizes = [], [], [], []
             for row in where(summary, dataset=dataset):
@@ -97,10 +93,9 @@ def plots(found: dict[str, list[Row]], settings: Mapping[str, Any]) -> dict[str,
             colour = look["color"]
             axis.errorbar(x, y, yerr=spread, fmt="none", ecolor=colour, elinewidth=0.8, alpha=0.35)
             axis.scatter(x, y, sizes, color=colour, marker=look["marker"], label=family, zorder=3)
-        axis.set_title(dataset)
         axis.set_xlabel("forward pass over the test rows (ms)")
         axis.set_ylabel(f"test {metric(dataset)}")
-    style.legend_below(figure, axes[0, 0], 8, "means and one standard deviation; the larger a marker, the denser")
+    style.legend_below(figure, axis, 8, "means and one standard deviation; the larger a marker, the denser")
     for handle in figure.legends[0].legend_handles:
         handle.set_sizes([45])
     return {"performance": figure}

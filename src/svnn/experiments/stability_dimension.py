@@ -7,10 +7,9 @@ from itertools import product
 from typing import Any
 
 from svnn.experiments._jobs import Job, Row, derive_seed
-from svnn.experiments._stability import MEASURES, QUARTILES, compare_estimates
+from svnn.experiments._stability import MEASURES, QUARTILES, compare_estimates, figure
 from svnn.experiments._synthetic import TRAINING, train_on_truth
 from svnn.experiments._tables import distinct, summarise, where
-from svnn.experiments.stability_samples import figure
 
 CLAIM = "For every N, hard and soft thresholding change the error and the embeddings less than the sample covariance."
 FULL = {
@@ -47,6 +46,7 @@ def headline(found: dict[str, list[Row]]) -> dict[str, list[Row]]:
     """Return what changes at the largest N."""
     measures = ("mae_change", "embedding_error", "covariance_error")
     names = ["model", *(f"{m}_{s}" for m in measures for s in ("mean", "std"))]
+    names.append("density_mean")
     N = max(distinct(found["summary"], "N"))
     rows = [row for row in where(found["summary"], N=N) if "true" not in row["model"]]
     return {f"N = {N}": [{n: row[n] for n in names} for row in rows]}

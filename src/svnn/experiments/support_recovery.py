@@ -13,7 +13,7 @@ from svnn.datasets import make_sparse_covariance
 from svnn.experiments import _style as style
 from svnn.experiments._jobs import Job, Row, derive_seed
 from svnn.experiments._tables import distinct, summarise, where
-from svnn.metrics import support_recovery
+from svnn.metrics import SupportRecovery, support_recovery
 
 CLAIM = (
     "Thresholding recovers the support perfectly as T grows; ACV improves on the sample covariance but does not, "
@@ -68,7 +68,7 @@ def recover(kind: str, density: float, repeat: int, N: int, sizes: list[int], dr
             if hasattr(estimator, "sample"):
                 found = [estimator.sample(derive_seed(source, T, name, draw)) for draw in range(draws)]
             scores = np.mean([support_recovery(C, matrix) for matrix in found], axis=0)
-            rows.append({"T": T, "estimator": name, **dict(zip(support_recovery(C, C)._fields, scores, strict=True))})
+            rows.append({"T": T, "estimator": name, **SupportRecovery(*map(float, scores))._asdict()})
     return rows
 
 
