@@ -11,7 +11,7 @@ from sklearn.discriminant_analysis import LinearDiscriminantAnalysis
 from sklearn.utils.estimator_checks import parametrize_with_checks
 
 import svnn
-from svnn.covariance import HardThreshold, SampleCovariance, WithinClass
+from svnn.covariance import RCV, HardThreshold, SampleCovariance, WithinClass, resolve
 
 
 @pytest.fixture
@@ -116,3 +116,16 @@ def test_the_classifier_gives_its_labels(data, tmp_path):
 def test_a_regressor_says_that_there_are_no_classes(data):
     with pytest.raises(ValueError, match="needs y to be class labels"):
         svnn.SVNNRegressor(covariance=WithinClass(), max_epochs=1).fit(data[0], np.linspace(0, 1, 90))
+
+
+@pytest.mark.parametrize("estimator", ["rcv", RCV(p=0.5)])
+def test_random_estimators_are_seeded_and_classes_differ(data, estimator):
+    X, y = data
+    first, again, other = (WithinClass(estimator, random_state=seed).fit(X, y).covariance_ for seed in (1, 1, 2))
+    assert (first != again).nnz == 0 and (first != other).nnz > 0
+    # The union of several masks is denser than any of them.
+    single = resolve(estimator).set_params(random_state=1).fit(X).covariance_
+    assert first.nnz > single.nnz
+    network = svnn.SVNNClassifier(covariance=WithinClass(estimator), max_epochs=1, random_state=0)
+    fitted = [clone(network).fit(X, y).covariance_ for _ in range(2)]
+    assert (fitted[0] != fitted[1]).nnz == 0

@@ -59,6 +59,14 @@ def resolve(covariance: Any) -> Any:
     return clone(covariance, safe=False)  # also of classes that are no scikit-learn estimators
 
 
+def seeded(estimator: Any, seed: int) -> Any:
+    """Give an unfitted estimator a seed, unless it has one or takes none, and return it."""
+    parameters = estimator.get_params() if hasattr(estimator, "get_params") else {}
+    if "random_state" in parameters and parameters["random_state"] is None:
+        estimator.set_params(random_state=seed)
+    return estimator
+
+
 def fit_covariance(estimator: Any, X: Any, sample_weight: Any = None, y: Any = None) -> Any:
     """Fit any covariance estimator on (t, N) or (t, N, F) data and return it.
 
@@ -96,9 +104,10 @@ def shift_matrix(estimator: Any, use: str) -> Any:
     """Return the fitted estimator's ``covariance_`` or, with ``use="precision"``, its ``precision_``."""
     if use == "covariance":
         return estimator.covariance_
-    if not hasattr(estimator, "precision_"):
+    precision = getattr(estimator, "precision_", None)
+    if precision is None:
         raise ValueError(
             f'use="precision" needs an estimator with precision_, such as "graphical_lasso"; '
             f"{type(estimator).__name__} has none."
         )
-    return estimator.precision_
+    return precision

@@ -8,11 +8,12 @@ import numpy as np
 import scipy.linalg
 import scipy.sparse as sp
 from sklearn.base import BaseEstimator
+from sklearn.utils import check_random_state
 from sklearn.utils.multiclass import check_classification_targets
 from sklearn.utils.validation import _check_sample_weight, check_consistent_length, check_is_fitted, column_or_1d
 
 from svnn._validation import check_data
-from svnn.covariance._resolve import fit_covariance, resolve
+from svnn.covariance._resolve import fit_covariance, resolve, seeded
 from svnn.functional._array import is_torch, to_numpy
 
 
@@ -28,6 +29,8 @@ class WithinClass(BaseEstimator):
     ----------
     estimator : str or estimator, default="ledoit_wolf"
         A name or any estimator with ``fit`` and ``covariance_``; see :func:`svnn.covariance.resolve`.
+    random_state : int, RandomState instance or None, default=None
+        Seed of an estimator that is random and has none of its own; every class gets another.
 
     Attributes
     ----------
@@ -74,8 +77,9 @@ class WithinClass(BaseEstimator):
            [0., 1.]])
     """
 
-    def __init__(self, estimator: Any = "ledoit_wolf") -> None:
+    def __init__(self, estimator: Any = "ledoit_wolf", *, random_state: Any = None) -> None:
         self.estimator = estimator
+        self.random_state = random_state
 
     def fit(self, X: Any, y: Any = None, sample_weight: Any = None) -> WithinClass:
         """Estimate the covariance within the classes ``y``.
@@ -99,13 +103,15 @@ class WithinClass(BaseEstimator):
         weight = None if sample_weight is None else _check_sample_weight(sample_weight, X, ensure_non_negative=True)
         self.classes_, numbers = np.unique(labels, return_inverse=True)
         mass = np.ones(len(X)) if weight is None else weight
+        random = check_random_state(self.random_state)
         total: Any = 0.0
         counted = 0.0
         for number in range(len(self.classes_)):
             rows = np.flatnonzero((numbers == number) & (mass > 0))
             if len(rows) > 1:
                 share = float(mass[rows].sum())
-                total = total + share * self._one_class(X[rows], None if weight is None else weight[rows])
+                estimator = seeded(resolve(self.estimator), int(random.randint(2**31)))
+                total = total + share * _one_class(estimator, X[rows], None if weight is None else weight[rows])
                 counted += share
         if not counted:
             raise ValueError("WithinClass: every class in y has a single row; a spread takes at least two.")
@@ -113,20 +119,6 @@ class WithinClass(BaseEstimator):
         mean = np.average(X, axis=0, weights=mass)
         self.location_ = mean.mean(1) if mean.ndim == 2 else mean
         return self
-
-    def _one_class(self, X: np.ndarray, weight: np.ndarray | None) -> Any:
-        """Return the covariance of the rows of one class, estimated from their z-scores."""
-        Z = X - np.average(X, axis=0, weights=weight)
-        squares = Z**2 if Z.ndim == 2 else np.mean(Z**2, -1)
-        scale = np.sqrt(np.average(squares, axis=0, weights=weight))
-        # What rounding alone leaves of a constant is not a spread.
-        largest = np.abs(X).max(axis=(0, *range(2, X.ndim)))
-        scale = np.where(scale <= 10 * np.finfo(X.dtype).eps * largest, 1.0, scale)
-        R = fit_covariance(resolve(self.estimator), Z / (scale if Z.ndim == 2 else scale[:, None]), weight).covariance_
-        if sp.issparse(R):
-            D = sp.diags_array(scale)
-            return D @ R @ D
-        return scale[:, None] * to_numpy(R) * scale
 
     def _labels(self, y: Any) -> np.ndarray:
         if y is None:
@@ -142,6 +134,7 @@ class WithinClass(BaseEstimator):
 
     @property
     def precision_(self) -> np.ndarray:
+        """The (pseudo-)inverse of the covariance, of shape (N, N)."""
         check_is_fitted(self)
         C = self.covariance_
         inverse = scipy.linalg.pinvh(C.toarray() if sp.issparse(C) else C)
@@ -153,3 +146,18 @@ class WithinClass(BaseEstimator):
         tags.target_tags.required = True
         tags.input_tags.three_d_array = True
         return tags
+
+
+def _one_class(estimator: Any, X: np.ndarray, weight: np.ndarray | None) -> Any:
+    """Return the covariance of the rows of one class, estimated from their z-scores."""
+    Z = X - np.average(X, axis=0, weights=weight)
+    squares = Z**2 if Z.ndim == 2 else np.mean(Z**2, -1)
+    scale = np.sqrt(np.average(squares, axis=0, weights=weight))
+    # What rounding alone leaves of a constant is not a spread.
+    largest = np.abs(X).max(axis=(0, *range(2, X.ndim)))
+    scale = np.where(scale <= 10 * np.finfo(X.dtype).eps * largest, 1.0, scale)
+    R = fit_covariance(estimator, Z / (scale if Z.ndim == 2 else scale[:, None]), weight).covariance_
+    if sp.issparse(R):
+        D = sp.diags_array(scale)
+        return D @ R @ D
+    return scale[:, None] * to_numpy(R) * scale

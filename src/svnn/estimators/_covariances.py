@@ -6,7 +6,7 @@ from typing import Any
 
 import numpy as np
 
-from svnn.covariance._resolve import fit_covariance, resolve
+from svnn.covariance._resolve import fit_covariance, resolve, seeded
 
 
 def is_precomputed(covariance: Any) -> bool:
@@ -16,11 +16,7 @@ def is_precomputed(covariance: Any) -> bool:
 
 def fit_seeded(covariance: Any, Z: np.ndarray, weight: np.ndarray | None, seed: int, y: Any = None) -> Any:
     """Return an estimator for a name or an estimator, fitted on signals (t, N, F); its seed is ``seed`` unless set."""
-    estimator = resolve(covariance)
-    parameters = estimator.get_params() if hasattr(estimator, "get_params") else {}
-    if "random_state" in parameters and parameters["random_state"] is None:
-        estimator.set_params(random_state=seed)
-    return fit_covariance(estimator, Z, weight, y)
+    return fit_covariance(seeded(resolve(covariance), seed), Z, weight, y)
 
 
 def fitted_covariance(covariance: Any, Z: np.ndarray | None) -> Any:
