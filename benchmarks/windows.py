@@ -2,9 +2,8 @@
 
 Accuracies in per cent for every held-out subject, in Markdown. ``SVNN_DATA`` names the folder of the data. Floors,
 scales, covariances and weights are learnt from the training subjects alone. The settings in ``CHOSEN`` are the same for
-all folds; they were chosen by the mean accuracy over all pairs of left-out subjects, so that every subject had a part in
-them, as it had in the features. Fails where the network on features is more than three points below the LDA on the same
-features.
+all folds; they were chosen by the mean accuracy over all pairs of left-out subjects, so every subject had a part in the
+choice. Fails where the network on features is more than three points below the LDA on the same features.
 """
 
 from __future__ import annotations
@@ -67,9 +66,9 @@ def lda(seed: int) -> Any:
 #: Name, model for a seed, whether it is random, whether it stops early.
 MODELS: dict[str, tuple[Callable[[int], Any], bool, bool]] = {
     "raw windows + SVNN": (raw, True, True),
-    "features + SVNN": (nodes, True, True),
-    "features + SVNN, within-class precision": (chosen, True, False),
-    "features + shrinkage LDA": (lda, False, False),
+    "features of nodes + SVNN": (nodes, True, True),
+    "features as nodes + SVNN, within-class precision": (chosen, True, False),
+    "features as table + shrinkage LDA": (lda, False, False),
 }
 
 
