@@ -35,8 +35,8 @@ def fit_and_score(
         "epochs": int(getattr(estimator, "n_iter_", 0)),
         "fit_seconds": seconds,
     }
-    if hasattr(estimator, "operator_"):
-        row["density"] = density(estimator.operator_.to_scipy())
+    if hasattr(estimator, "order"):
+        row["density"] = density(estimator.operator_.to_scipy()) if estimator.order else 0.0
     return [row]
 
 
