@@ -1,0 +1,51 @@
+"""docs/reproduction.md: every experiment has a section and a picture, every claim a verdict."""
+
+from __future__ import annotations
+
+import re
+from pathlib import Path
+
+import pytest
+
+from svnn.experiments import EXPERIMENTS
+
+PAGE = Path(__file__).parents[1] / "docs" / "reproduction.md"
+VERDICTS = ("holds", "does not hold here", "not decided")
+
+
+@pytest.fixture(scope="module")
+def text():
+    return PAGE.read_text(encoding="utf-8")
+
+
+def test_every_experiment_has_a_section_that_starts_with_its_command(text):
+    commands = re.findall(r"^## .*\n\n`svnn reproduce ([\w-]+)`", text, re.M)
+    assert sorted(commands) == sorted(EXPERIMENTS)
+
+
+def test_every_picture_is_there_and_every_plot_is_shown(text):
+    shown = set(re.findall(r"!\[[^\]]+\]\((figures/[\w.]+)\)", text))
+    assert shown == {f"figures/{path.name}" for path in (PAGE.parent / "figures").iterdir()}
+    assert len(shown) >= len(EXPERIMENTS)
+
+
+def test_every_claim_has_a_verdict(text):
+    table = text.split("## In short")[1].split("\n\n")[1]
+    rows = [[cell.strip() for cell in line.strip("|").split("|")] for line in table.splitlines()[2:]]
+    assert len(rows) > 20
+    for row in rows:
+        assert len(row) == 3 and row[1] and row[2].startswith(VERDICTS), row
+    # Those in words stand in the sections too.
+    assert text.count("**holds") + text.count("**Holds") + text.count("**does not hold here**") > 25
+
+
+def test_nothing_is_left_to_fill_in(text):
+    assert not re.search(r"\{\{|MISSING|TODO|VERDICT_|TEXT_|\bnan\b", text)
+
+
+def test_every_link_leads_somewhere(text):
+    headings = re.findall(r"^#+ (.*)$", re.sub(r"```.*?```", "", text, flags=re.S), re.M)
+    anchors = {re.sub(r"[^\w\- ]", "", heading.lower()).replace(" ", "-") for heading in headings}
+    assert set(re.findall(r"\]\(#([^)]+)\)", text)) <= anchors
+    for page in set(re.findall(r"\]\(([\w/]+\.md)\)", text)):
+        assert (PAGE.parent / page).exists(), page
