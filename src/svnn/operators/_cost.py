@@ -10,7 +10,7 @@ from __future__ import annotations
 #: dense pass, and the CSR pass on signals that fit the cache of a core or do not.
 _MIXING, _PRODUCT, _DENSE_PASS, _CSR_PASS, _FAR_CSR_PASS = 150e9, 220e9, 190e9, 105e9, 40e9
 _CACHE_BYTES = 2**20
-#: Seconds that 64 values of a row of a CSR pass take beside its entries, over both cores: written, and read by the mixing.
+#: Seconds for 64 values of a row of a CSR pass beside its entries, over both cores: they are written, and read again.
 _ROW = 30e-9
 #: Products this small reach half of the full rate.
 _HALF_RATE = 24
