@@ -77,11 +77,12 @@ def test_an_operator_of_free_choice_runs_a_bank_in_the_better_backend():
     x, weight = torch.randn(3, 60, 8).double(), torch.randn(9, 8, 8).double()
     expected = as_operator(dense, backend="csr").filter(x, weight)
     assert torch.allclose(operator.filter(x, weight), expected)
-    sparse = as_operator(sp.eye_array(60, format="csr"))
+    sparse = as_operator(sp.eye_array(200, format="csr"))
     assert sparse.adaptive and sparse.backend == "csr"
+    x = torch.randn(3, 200, 8).double()
     assert torch.allclose(sparse.filter(x, weight), x @ weight.sum(0))
     assert sparse.__dict__["_memo"]["twin"].backend == "dense"
-    fixed = as_operator(sp.eye_array(60, format="csr"), backend="csr")
+    fixed = as_operator(sp.eye_array(200, format="csr"), backend="csr")
     fixed.filter(x, weight)
     assert not fixed.adaptive and "twin" not in fixed.__dict__["_memo"]
 
