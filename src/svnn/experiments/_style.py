@@ -125,8 +125,8 @@ def log_y(axis: Any) -> None:
     axis.yaxis.set_minor_formatter(NullFormatter())
 
 
-#: How errors that differ between data sets are shown: what a change of the covariance adds to them.
-ADDED = "medians of the change, on top of the mean error, and bands of quartiles"
+#: How scores that differ between data sets are shown: what a change of the covariance adds to them.
+ADDED = "medians of the change, on top of the mean, and bands of quartiles"
 
 
 def legend_below(figure: Any, axis: Any, most: int = 6, note: str = "medians, and bands of quartiles") -> None:

@@ -87,5 +87,5 @@ def plots(found: dict[str, list[Row]], settings: Mapping[str, Any]) -> dict[str,
             style.log_y(axis)
         axis.set_xlabel("mean keep-probability p, or share kept")
         axis.set_ylabel(f"test {metric(dataset)}")
-    style.legend_below(figure, axis, 8, style.ADDED.replace("error", "score"))
+    style.legend_below(figure, axis, 8, style.ADDED)
     return {"stochastic_real": figure}
