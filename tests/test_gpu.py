@@ -127,3 +127,21 @@ def test_signals_shifted_once_train_the_same_network():
     y = X[:, :3].sum(1)
     fits = [SVNNRegressor(max_epochs=5, random_state=0, device="cuda", cache_bytes=b).fit(X, y) for b in (0, 2**30)]
     np.testing.assert_allclose(*(f.history_["train_loss"] for f in fits), rtol=1e-3)
+
+
+@pytest.mark.parametrize("backend", ["dense", "csr"])
+def test_second_derivatives_norms_and_half_precision(backend):
+    C = F.hard_threshold(np.corrcoef(data().T), 0.3)
+    operator = as_operator(C, backend=backend, device="cuda")
+    x = torch.randn(2, 12, 3, dtype=torch.float64, device="cuda", requires_grad=True)
+    for n_out in (2, 5):
+        weight = torch.randn(3, 3, n_out, dtype=torch.float64, device="cuda", requires_grad=True)
+        assert torch.autograd.gradgradcheck(operator.filter, (x, weight))
+    for matrix in (np.eye(300), np.ones((200, 200)), C):
+        expected = abs(np.linalg.eigvalsh(matrix)).max()
+        assert as_operator(matrix, backend=backend, device="cuda").norm() == pytest.approx(expected, rel=1e-9)
+    half = torch.randn(12, 3, device="cuda", dtype=torch.bfloat16)
+    torch.testing.assert_close((operator @ half).double(), operator @ half.double(), rtol=0.05, atol=0.05)
+    learned = torch.tensor(C, device="cuda", requires_grad=True)
+    (gradient,) = torch.autograd.grad(as_operator(learned, backend=backend).filter(x, weight).sum(), learned)
+    assert gradient.abs().max() > 0

@@ -3,11 +3,13 @@
 import multiprocessing
 import sys
 
+import numpy as np
 import pytest
+import scipy.sparse as sp
 import torch
 
 from svnn import as_operator
-from svnn.operators import CSROperator
+from svnn.operators import CSROperator, DenseOperator
 from svnn.operators._cpu import memory
 
 
@@ -74,12 +76,91 @@ def test_inference_mode_leaves_nothing_behind_that_training_cannot_use(backend):
 def test_a_matrix_changed_in_place_is_seen(taps):
     A = torch.randn(30, 30)
     C = A @ A.T / 900
-    op, (x, weight) = as_operator(C, backend="dense"), tensors(30, taps=taps)
+    op, (x, weight) = DenseOperator(C), tensors(30, taps=taps)
     op.filter(x, weight)
     op.norm()
     C.mul_(0.5)
     torch.testing.assert_close(op.filter(x, weight), as_operator(C.clone(), backend="dense").filter(x, weight))
     assert op.norm() == pytest.approx(as_operator(C.clone()).norm())
+
+
+def aliases(C):
+    """Every way to hand over the matrix of a numpy array, most of them sharing its memory."""
+    tensor = torch.from_numpy(C)
+    return {
+        "array": C,
+        "tensor": tensor,
+        "its data": tensor.data,
+        "a view": tensor.view(-1).view(C.shape),
+        "sparse array": sp.csr_array(C),
+        "sparse tensor": tensor.to_sparse_coo(),
+    }
+
+
+@pytest.mark.parametrize("source", aliases(np.eye(2)))
+@pytest.mark.parametrize("backend", ["dense", "csr", "lowrank", "auto"])
+@pytest.mark.parametrize("taps", [3, 9])
+def test_what_happens_to_the_matrix_later_does_not_change_the_operator(source, backend, taps):
+    A = np.random.default_rng(0).standard_normal((30, 30))
+    C = A @ A.T / 900
+    given = aliases(C)[source]
+    op, (x, weight) = as_operator(given, backend=backend), tensors(30, taps=taps)
+    x, weight = x.double(), weight.double()
+    before, norm = op.filter(x, weight), op.norm()
+    C *= 0.5  # torch does not see it
+    if hasattr(given, "data") and isinstance(given, sp.csr_array):
+        given.data *= 0.5
+    torch.testing.assert_close(op.filter(x, weight), before)
+    assert op.norm() == norm
+    torch.testing.assert_close(op.filter(x.float(), weight.float()), before.float(), rtol=1e-4, atol=1e-4)
+
+
+@pytest.mark.parametrize("backend", ["dense", "csr", "lowrank"])
+def test_what_an_operator_hands_out_is_not_its_own(backend):
+    op, (x, weight) = operator(20, backend), tensors(20, taps=9)
+    before = op.filter(x, weight)
+    op.to_dense().numpy()[:] = 0
+    op.to_scipy().data[:] = 0
+    op.edge_index()[1].zero_()
+    torch.testing.assert_close(op.filter(x, weight), before)
+    torch.testing.assert_close(op @ x, operator(20, backend) @ x)
+
+
+@pytest.mark.parametrize("dtype", [torch.float16, torch.bfloat16])
+@pytest.mark.parametrize("backend", ["dense", "csr", "lowrank"])
+@pytest.mark.parametrize("kept", ["in single precision", "in half precision"])
+def test_half_precision(dtype, backend, kept):
+    """Half precision works alike on every backend, and is as exact as its digits allow."""
+    op, (x, weight) = operator(40, backend), tensors(40)
+    unit = op.normalized()
+    half = unit.to(dtype) if kept == "in half precision" else unit
+    for run in (lambda o, t: o @ t, lambda o, t: o.filter(t, weight.to(t.dtype))):
+        y = run(half, x.to(dtype))
+        expected = run(unit, x)
+        assert y.dtype == dtype
+        error = (y.float() - expected).abs().max() / expected.abs().max()
+        assert error < 8 * torch.finfo(dtype).eps
+    assert half.norm() == pytest.approx(1, rel=4 * torch.finfo(dtype).eps)
+    assert half.to_scipy().shape == (40, 40)
+    signal = x.to(dtype).requires_grad_()
+    assert torch.autograd.grad((half @ signal).sum(), signal)[0].dtype == dtype
+
+
+@pytest.mark.parametrize("dtype", [torch.float16, torch.bfloat16])
+@pytest.mark.parametrize("backend", ["dense", "csr", "auto"])
+def test_matrices_in_half_precision(dtype, backend):
+    C = torch.eye(4, dtype=dtype)
+    for given in (C, C.to_sparse_coo()):
+        op = as_operator(given, backend=backend)
+        assert op.dtype == dtype
+        torch.testing.assert_close(op @ torch.ones(4, 1, dtype=dtype), torch.ones(4, 1, dtype=dtype))
+
+
+def test_complex_matrices_are_an_error():
+    C = torch.eye(3, dtype=torch.complex64)
+    for given in (C, C.numpy(), C.to_sparse_coo(), sp.csr_array(C.numpy())):
+        with pytest.raises(ValueError, match="real"):
+            as_operator(given)
 
 
 def test_strided_arrays_and_weights_are_taken():

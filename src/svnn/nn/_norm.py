@@ -118,17 +118,24 @@ class _Rectified(torch.autograd.Function):
             inverse = torch.rsqrt(variance + norm.eps)
             factors[1] = weight * inverse
             factors[2] = bias - first * factors[1]
-        ctx.save_for_backward(y, factors, inverse, first, pool)
+        ctx.save_for_backward(y, weight, bias, pool, factors, inverse, first)
+        ctx.norm, ctx.training, ctx.slope = norm, norm is not None and norm.training, slope
         if pool is None:
             return _run(_kernels().APPLY, y, None, factors, out=empty(y, *y.shape))
         out = y.new_zeros(len(y), pool.shape[1], y.shape[2])
         return _run(_kernels().POOLED, y, None, factors, out=out, pool=pool.contiguous())
 
     @staticmethod
-    @torch.autograd.function.once_differentiable
     def backward(ctx: Any, *gradients: Tensor) -> tuple[Tensor | None, ...]:
-        y, factors, inverse, first, pool = ctx.saved_tensors
+        y, weight, bias, pool, factors, inverse, first = ctx.saved_tensors
         g = gradients[0].contiguous()
+        if torch.is_grad_enabled():  # these gradients will be differentiated again: torch's own operations
+            needed = ctx.needs_input_grad[:4]
+            inputs = [t if wants else None for t, wants in zip((y, weight, bias, pool), needed, strict=True)]
+            wanted = [t for t in inputs if t is not None]
+            u = _plain(y, weight, bias, pool, ctx.norm, ctx.training, ctx.slope)
+            found = iter(torch.autograd.grad(u, wanted, g, create_graph=True))
+            return *(None if t is None else next(found) for t in inputs), None, None
         pool = None if pool is None else pool.contiguous()
         factors = factors.clone()
         factors[4] = factors[1]
@@ -147,6 +154,17 @@ class _Rectified(torch.autograd.Function):
         if d_pool is not None and len(pool) == 1:
             d_pool = d_pool.sum(0, keepdim=True)
         return dy, d_weight, d_bias, d_pool, None, None
+
+
+def _plain(y: Tensor, weight: Any, bias: Any, pool: Tensor | None, norm: Any, training: bool, slope: float) -> Tensor:
+    """Return what the fused passes compute, without touching the running statistics."""
+    if norm is not None:
+        mean, variance = (None, None) if training else (norm.running_mean, norm.running_var)
+        flat = y.reshape(-1, y.shape[-1])
+        flat = nn.functional.batch_norm(flat, mean, variance, weight, bias, training=training, eps=norm.eps)
+        y = flat.view(y.shape)
+    u = nn.functional.leaky_relu(y, slope)
+    return u if pool is None else pool @ u
 
 
 def _slope(activation: nn.Module) -> float | None:

@@ -13,7 +13,6 @@ import torch
 from torch import Tensor
 
 from svnn.operators import CovarianceOperator, DenseOperator
-from svnn.operators._cpu.memory import empty
 
 #: Up to this many shifted values a node, their covariance over a batch costs less than batch norm does.
 _MOMENTS_PER_BATCH = 16
@@ -113,8 +112,9 @@ class PowerSignals(ShiftedSignals):
         return cls(torch.cat([*powers, torch.ones_like(x[..., :1])], -1), order)
 
     def filtered(self, weight: Tensor, bias: Tensor | None) -> Tensor:
-        filtered: Tensor = _Product.apply(self.powers, _with_bias(weight.flatten(0, 1), bias))
-        return filtered
+        batch, n, values = self.powers.shape
+        flat = self.powers.reshape(-1, values) @ _with_bias(weight.flatten(0, 1), bias)
+        return flat.view(batch, n, -1)
 
     def _moments(self) -> tuple[Tensor, Tensor]:
         flat = self.powers[..., :-1].flatten(0, 1)
@@ -179,23 +179,6 @@ class SpectralSignals(ShiftedSignals):
     @property
     def device(self) -> torch.device:
         return self.rotated.device
-
-
-class _Product(torch.autograd.Function):
-    """Signals (B, N, D) times weights (D, out), on pages that were used before; the signals are no variables."""
-
-    @staticmethod
-    def forward(ctx: Any, signals: Tensor, weight: Tensor) -> Tensor:
-        ctx.save_for_backward(signals)
-        y = empty(signals, *signals.shape[:2], weight.shape[1])
-        torch.mm(signals.reshape(-1, signals.shape[2]), weight, out=y.view(-1, weight.shape[1]))
-        return y
-
-    @staticmethod
-    @torch.autograd.function.once_differentiable
-    def backward(ctx: Any, *gradients: Tensor) -> tuple[None, Tensor]:
-        (signals,) = ctx.saved_tensors
-        return None, signals.reshape(-1, signals.shape[2]).T @ gradients[0].reshape(-1, gradients[0].shape[2])
 
 
 def _with_bias(weight: Tensor, bias: Tensor | None) -> Tensor:

@@ -11,7 +11,7 @@ import scipy.sparse as sp
 import torch
 from torch import Tensor
 
-from svnn.operators._spectrum import spectral_norm
+from svnn.operators._spectrum import differentiable_norm, leading_eigenpair
 
 
 class CovarianceOperator(ABC):
@@ -65,6 +65,11 @@ class CovarianceOperator(ABC):
         return self._tensors()[0].device
 
     @property
+    def requires_grad(self) -> bool:
+        """Whether the matrix itself is being learned."""
+        return any(t.requires_grad for t in self._tensors())
+
+    @property
     def nnz(self) -> int:
         return int(torch.count_nonzero(self._tensors()[0]))
 
@@ -98,8 +103,8 @@ class CovarianceOperator(ABC):
         r"""Apply a bank of polynomial filters, :math:`\sum_k C^k x W_k + b`.
 
         ``x`` has shape (…, N, in), ``weight`` (K + 1, in, out), ``bias`` (out,). Backends run it in fused
-        kernels where they can, which can be differentiated once; ``_reference_filter`` is the readable
-        version in plain torch.
+        kernels where they can, which can be differentiated any number of times; ``_reference_filter`` is the
+        readable version in plain torch.
         """
         operator = self._in_dtype_of(x)
         if weight.ndim != 3 or weight.shape[1] != x.shape[-1] or weight.device != x.device:
@@ -158,28 +163,37 @@ class CovarianceOperator(ABC):
         -----
         A filter with coefficients :math:`h_k s^k` on :math:`C/s` is the filter :math:`h_k` on
         :math:`C`: pass one matrix's ``scale`` to the other to compare the same filter on both.
+
+        Where the matrix is learned, gradients pass through its norm as well, once: a second derivative of the norm
+        is an error. Give a number for ``scale`` where gradients of gradients are needed.
         """
         if scale is None:
             if self.scale is not None:
                 return self
+            if self.requires_grad:
+                norm = differentiable_norm(self)
+                scale = float(norm.detach())
+                return self._divided(norm, scale) if scale else self._divided(1.0, 1.0)
             memo = self._cached("normalized", lambda: self.normalized(self.norm() or 1.0))
             assert isinstance(memo, CovarianceOperator)
             return memo
         if not (scale > 0 and np.isfinite(scale)):
             raise ValueError(f"scale must be a positive number, got {scale!r}.")
-        previous = 1.0 if self.scale is None else self.scale
+        return self._divided(scale / (1.0 if self.scale is None else self.scale), float(scale))
+
+    def _divided(self, divisor: Any, scale: float) -> CovarianceOperator:
         result = copy.copy(self)
-        result._map(lambda v: v, previous / scale)
-        result.scale = float(scale)
+        result._map(lambda v: v, 1 / divisor)
+        result.scale = scale
         return result
 
     def norm(self) -> float:
-        """Return the spectral norm of the matrix, the largest modulus of its eigenvalues."""
-        return float(self._cached("norm", lambda: spectral_norm(self)))
+        """Return the spectral norm of the matrix, the largest absolute value of its eigenvalues."""
+        return float(self._cached("norm", lambda: abs(leading_eigenpair(self)[0])))
 
     def to_scipy(self) -> sp.csr_array:
         """Return the matrix as ``scipy.sparse.csr_array``."""
-        return sp.csr_array(self.to_dense().detach().cpu().numpy())
+        return sp.csr_array(numpy_values(self.to_dense()))
 
     def edge_index(self) -> tuple[Tensor, Tensor]:
         """Return ``(index, weight)``, of shapes (2, nnz) and (nnz,), as PyTorch Geometric takes them."""
@@ -193,7 +207,7 @@ class CovarianceOperator(ABC):
         return operator
 
     def _cached(self, key: object, make: Any) -> Any:
-        if self._tensors()[0].requires_grad:
+        if self.requires_grad:
             return make()  # a matrix that is being learned changes under the operator
         memo = self.__dict__.setdefault("_memo", {})
         versions = [None if t.is_inference() else t._version for t in self._tensors()]
@@ -219,3 +233,9 @@ class CovarianceOperator(ABC):
 def fused(x: Tensor, weight: Tensor) -> bool:
     """Say whether a fused filter bank can take these: it knows single and double precision."""
     return x.dtype == weight.dtype and x.dtype in (torch.float32, torch.float64)
+
+
+def numpy_values(tensor: Tensor) -> np.ndarray:
+    """Return a tensor's values for numpy and scipy, which do not know half precision."""
+    values = tensor.detach().cpu()
+    return (values.float() if values.dtype in (torch.float16, torch.bfloat16) else values).numpy()

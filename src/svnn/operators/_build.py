@@ -9,7 +9,7 @@ import scipy.sparse as sp
 import torch
 from torch import Tensor
 
-from svnn.operators._base import CovarianceOperator
+from svnn.operators._base import CovarianceOperator, numpy_values
 from svnn.operators._cost import bank_seconds
 from svnn.operators._csr import CSROperator
 from svnn.operators._dense import DenseOperator
@@ -34,7 +34,9 @@ def as_operator(
     Parameters
     ----------
     C : ndarray, scipy sparse array, Tensor (dense, COO or CSR) or CovarianceOperator
-        An operator comes back as it is where nothing else is asked for.
+        It is copied: what happens to ``C`` later does not change the operator. Only a tensor that requires
+        gradients is used as it is, and gets them (with "lowrank" that is an error). An operator comes back as it is
+        where nothing else is asked for.
     backend : {"auto", "dense", "csr", "lowrank"}, default="auto"
         How to store the matrix. "auto" takes the faster of dense and CSR for its size and
         density, by a measured model, and looks again when it knows the filter bank it is to run.
@@ -66,10 +68,15 @@ def as_operator(
     if isinstance(C, CovarianceOperator):
         operator = C
         if backend not in ("auto", C.backend):
-            operator = _store(C.to_scipy() if backend == "csr" else C.to_dense(), backend, C.device)
+            to_sparse = backend == "csr" and not C.requires_grad
+            operator = _store(C.to_scipy() if to_sparse else C.to_dense(), backend, C.device)
             operator.scale = C.scale
+    elif isinstance(C, Tensor) and C.layout != torch.strided and C.requires_grad:
+        _checked(C.detach())
+        operator = CSROperator.from_sparse(C) if backend in ("auto", "csr") else _store(C.to_dense(), backend, C.device)
     else:
         operator = _store(_checked(C), backend, device or getattr(C, "device", "cpu"))
+        dtype = C.dtype if dtype is None and isinstance(C, Tensor) and C.is_floating_point() else dtype
     # Sparse matrices pass through the CPU; they go back to where they came from.
     device = getattr(C, "device", operator.device) if device is None and not isinstance(C, np.ndarray) else device
     target, dtype = torch.device(device or "cpu"), dtype or operator.dtype
@@ -88,18 +95,22 @@ def plain_matrix(C: Any) -> Any:
            [0.5, 1. ]])
     """
     if isinstance(C, CovarianceOperator):
-        return C.to_scipy() if C.backend == "csr" else C.to_dense().detach().cpu().numpy()
+        return C.to_scipy() if C.backend == "csr" else numpy_values(C.to_dense())
     if isinstance(C, Tensor):
-        return _scipy_from_torch(C) if C.layout != torch.strided else C.detach().cpu().numpy()
+        return _scipy_from_torch(C) if C.layout != torch.strided else numpy_values(C)
     return sp.csr_array(C) if sp.issparse(C) else np.asarray(C)
 
 
 def _checked(C: Any) -> Any:
     """Return a validated dense tensor or scipy CSR array."""
     if isinstance(C, Tensor) and C.layout != torch.strided:
+        if C.is_complex():
+            raise ValueError("C must be real, got complex numbers.")
         C = _scipy_from_torch(C)
     if sp.issparse(C):
         C = sp.csr_array(C)
+        if C.dtype.kind not in "fiub":
+            raise ValueError(f"C must be a matrix of real numbers, got dtype {C.dtype}.")
         C = C if C.dtype.kind == "f" else C.astype(np.float64)
         _check_square(C.shape)
         _check_finite(bool(np.isfinite(C.data).all()))
@@ -113,6 +124,10 @@ def _checked(C: Any) -> Any:
             C = torch.from_numpy(np.array(C, dtype=None if np.asarray(C).dtype.kind == "f" else np.float64))
         except (TypeError, ValueError) as error:
             raise ValueError(f"C must be a matrix of real numbers, got {type(C).__name__}: {error}") from error
+    elif C.is_complex():
+        raise ValueError("C must be real, got complex numbers.")
+    elif not C.requires_grad:
+        C = C.detach().clone()
     C = C if C.is_floating_point() else C.double()
     _check_square(tuple(C.shape))
     _check_finite(bool(torch.isfinite(C).all()))
@@ -132,12 +147,13 @@ def _store(C: Any, backend: str, device: Any) -> CovarianceOperator:
         operator.adaptive = not learned
         return operator
     if backend == "csr":
-        if sp.issparse(C):
-            return CSROperator.from_scipy(C)
-        operator = CSROperator.from_scipy(C.detach().cpu().numpy())
-        return operator.to(device=C.device)
+        return CSROperator.from_scipy(C) if sp.issparse(C) else CSROperator.from_dense(C)
     dense = torch.from_numpy(C.toarray()) if sp.issparse(C) else C
-    return DenseOperator(dense) if backend == "dense" else LowRankOperator.from_matrix(dense)
+    if backend == "dense":
+        return DenseOperator(dense)
+    if dense.requires_grad:
+        raise ValueError('C requires gradients, which backend="lowrank" cannot give; use "dense" or "csr".')
+    return LowRankOperator.from_matrix(dense)
 
 
 def choose_backend(
@@ -169,8 +185,8 @@ def choose_backend(
 
 def _scipy_from_torch(C: Tensor) -> sp.csr_array:
     coo = C.detach().cpu().to_sparse_coo().coalesce()
-    values, (rows, columns) = coo.values().numpy(), coo.indices().numpy()
-    return sp.csr_array((values, (rows, columns)), shape=tuple(C.shape))
+    rows, columns = coo.indices().numpy()
+    return sp.csr_array((numpy_values(coo.values()), (rows, columns)), shape=tuple(C.shape))
 
 
 def _check_square(shape: tuple[int, ...]) -> None:

@@ -10,14 +10,18 @@ import scipy.sparse as sp
 import torch
 from torch import Tensor
 
-from svnn.operators._base import CovarianceOperator, fused
+from svnn.operators._base import CovarianceOperator, fused, numpy_values
 from svnn.operators._cpu.passes import CPUMatrix, kernels
 from svnn.operators._fused_bank import ShiftPasses, fused_filter_bank
 from svnn.operators._gpu.passes import GPUMatrix
 
 
 class CSROperator(CovarianceOperator):
-    """Compressed sparse rows; a shift costs ``nnz`` multiply-adds a column."""
+    """Compressed sparse rows; a shift costs ``nnz`` multiply-adds a column.
+
+    Gradients reach the values if they ask for them; shifts are then made of plain torch operations. The tensors are
+    kept as they are, not copied.
+    """
 
     backend = "csr"
 
@@ -33,12 +37,30 @@ class CSROperator(CovarianceOperator):
         C.sum_duplicates()
         return cls(*(torch.from_numpy(a.copy()) for a in (C.data, C.indices, C.indptr)))
 
+    @classmethod
+    def from_dense(cls, C: Tensor) -> CSROperator:
+        """Store the entries of a dense matrix that are not zero; gradients find their way back to them."""
+        rows, columns = C.detach().nonzero(as_tuple=True)
+        return cls(C[rows, columns], columns, _row_starts(rows, len(C)))
+
+    @classmethod
+    def from_sparse(cls, C: Tensor) -> CSROperator:
+        """Store a sparse tensor, COO or CSR; gradients find their way back to its values."""
+        coo = C.to_sparse_coo().coalesce()
+        rows, columns = coo.indices()
+        return cls(coo.values(), columns, _row_starts(rows, len(C)))
+
     def _matmul(self, x: Tensor) -> Tensor:
+        if x.dtype in (torch.float16, torch.bfloat16):  # which sparse products do not know on every device
+            return self._cast(torch.float32)._matmul(x.float()).to(x.dtype)
+        if self.values.requires_grad:
+            (rows, columns), _ = self.edge_index()
+            return torch.zeros_like(x).index_add(0, rows, self.values[:, None] * x[columns])
         product: Tensor = _SymmetricProduct.apply(x, self._torch())
         return product
 
     def _filter(self, x: Tensor, weight: Tensor, bias: Tensor | None) -> Tensor | None:
-        if not fused(x, weight) or (x.device.type == "cpu" and kernels() is None):
+        if self.values.requires_grad or not fused(x, weight) or (x.device.type == "cpu" and kernels() is None):
             return None
         return fused_filter_bank(self._passes(), x.contiguous(), weight, bias)
 
@@ -71,16 +93,24 @@ class CSROperator(CovarianceOperator):
             self.values = self.values * factor
 
     def to_dense(self) -> Tensor:
-        return self._torch().to_dense()
+        (rows, columns), _ = self.edge_index()
+        dense = self.values.new_zeros(self.shape)
+        return dense.index_put((rows, columns), self.values, accumulate=True)
 
     def to_scipy(self) -> sp.csr_array:
-        arrays = tuple(v.detach().cpu().numpy() for v in self._tensors())
+        arrays = tuple(map(numpy_values, self._tensors()))
         return sp.csr_array(arrays, shape=self.shape, copy=True)
 
     def edge_index(self) -> tuple[Tensor, Tensor]:
         counts = self.row_starts.diff()
         rows = torch.arange(self.shape[0], device=self.device).repeat_interleave(counts)
-        return torch.stack([rows, self.columns.to(rows.dtype)]), self.values
+        return torch.stack([rows, self.columns.to(rows.dtype)]), self.values.clone()
+
+
+def _row_starts(rows: Tensor, n: int) -> Tensor:
+    """Return where each of n rows starts among entries whose rows ascend."""
+    counts = torch.bincount(rows, minlength=n)
+    return torch.cat([counts.new_zeros(1), counts.cumsum(0)])
 
 
 def _check_structure(values: Tensor, columns: Tensor, row_starts: Tensor, n: int) -> None:

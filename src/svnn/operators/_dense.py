@@ -21,7 +21,9 @@ _PER_SAMPLE_LIMIT = 512
 class DenseOperator(CovarianceOperator):
     """A stored N×N tensor; one GEMM a shift. Gradients reach the matrix if it asks for them.
 
-    Filter banks of high order run in the eigenbasis, which is found once and kept.
+    Filter banks of high order run in the eigenbasis, which is found once and kept until torch changes the matrix in
+    place. The tensor is kept as it is: memory that others write to (numpy, say) has to be copied first, as
+    :func:`svnn.as_operator` does.
     """
 
     backend = "dense"
@@ -34,8 +36,8 @@ class DenseOperator(CovarianceOperator):
         return self.matrix @ x
 
     def _batched_matmul(self, x: Tensor) -> Tensor:
-        if x.shape[-1] == 1:  # Cᵀ = C: the nodes can stay last
-            return (x[..., 0] @ self.matrix)[..., None]
+        if x.shape[-1] == 1:  # the nodes can stay last
+            return (x[..., 0] @ self.matrix.T)[..., None]
         return self.matrix @ x if self.shape[0] <= _PER_SAMPLE_LIMIT else super()._batched_matmul(x)
 
     def _filter(self, x: Tensor, weight: Tensor, bias: Tensor | None) -> Tensor | None:
@@ -70,4 +72,4 @@ class DenseOperator(CovarianceOperator):
             self.matrix = self.matrix * factor
 
     def to_dense(self) -> Tensor:
-        return self.matrix
+        return self.matrix.clone()

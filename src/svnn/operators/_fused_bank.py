@@ -46,14 +46,13 @@ class _FusedFilterBank(torch.autograd.Function):
     def forward(ctx: Any, x: Tensor, weight: Tensor, bias: Tensor | None, matrix: ShiftPasses) -> Tensor:
         taps, n_in, n_out = weight.shape
         batch, n, _ = x.shape
-        widening = n_in < n_out
         y = empty(x, batch, n, n_out)
-        kept = x
-        if widening:
-            kept = matrix.krylov(x, taps - 1, empty(x, batch, n, taps, n_in))
+        z = None
+        if n_in < n_out:
+            z = matrix.krylov(x, taps - 1, empty(x, batch, n, taps, n_in))
             side = weight.reshape(taps * n_in, n_out)
             for rows in chunks(batch, n * n_out * x.element_size(), matrix.chunk_bytes):
-                torch.mm(kept[rows].view(-1, taps * n_in), side, out=y[rows].view(-1, n_out))
+                torch.mm(z[rows].view(-1, taps * n_in), side, out=y[rows].view(-1, n_out))
                 if bias is not None:
                     y[rows].add_(bias)
         else:
@@ -65,19 +64,51 @@ class _FusedFilterBank(torch.autograd.Function):
                 matrix.horner(u, y[rows])
                 if bias is not None:
                     y[rows].add_(bias)
-        ctx.save_for_backward(kept, weight)
-        ctx.matrix, ctx.widening = matrix, widening
+        ctx.save_for_backward(x, weight, z)
+        ctx.matrix = matrix
         return y
 
     @staticmethod
-    @torch.autograd.function.once_differentiable
     def backward(ctx: Any, *gradients: Tensor) -> tuple[Tensor | None, Tensor | None, Tensor | None, None]:
         dy = gradients[0].contiguous()
-        kept, weight = ctx.saved_tensors
+        x, weight, z = ctx.saved_tensors
         wants_x, wants_weight, wants_bias, _ = ctx.needs_input_grad
-        backward = _backward_widening if ctx.widening else _backward_narrowing
-        dx, dw = backward(ctx.matrix, kept, weight, dy, wants_x, wants_weight)
+        if torch.is_grad_enabled():  # these gradients will be differentiated again
+            dx = fused_filter_bank(ctx.matrix, dy, weight.transpose(1, 2), None) if wants_x else None
+            dw = None
+            if wants_weight:
+                dw = torch.einsum("bnki,bno->kio", _Krylov.apply(x, ctx.matrix, len(weight) - 1), dy)
+        elif z is not None:
+            dx, dw = _backward_widening(ctx.matrix, z, weight, dy, wants_x, wants_weight)
+        else:
+            dx, dw = _backward_narrowing(ctx.matrix, x, weight, dy, wants_x, wants_weight)
         return dx, dw, column_sums(dy) if wants_bias else None, None
+
+
+class _Krylov(torch.autograd.Function):
+    """[x, Cx, …] of x (B, N, F), of shape (B, N, order + 1, F)."""
+
+    @staticmethod
+    def forward(ctx: Any, x: Tensor, matrix: ShiftPasses, order: int) -> Tensor:
+        ctx.matrix = matrix
+        return matrix.krylov(x, order, empty(x, *x.shape[:2], order + 1, x.shape[2]))
+
+    @staticmethod
+    def backward(ctx: Any, *gradients: Tensor) -> tuple[Tensor, None, None]:
+        return _Horner.apply(gradients[0].contiguous(), ctx.matrix), None, None
+
+
+class _Horner(torch.autograd.Function):
+    """The sum over k of C^k u_k for u (B, N, order + 1, F), of shape (B, N, F)."""
+
+    @staticmethod
+    def forward(ctx: Any, u: Tensor, matrix: ShiftPasses) -> Tensor:
+        ctx.matrix, ctx.order = matrix, u.shape[2] - 1
+        return matrix.horner(u, empty(u, *u.shape[:2], u.shape[3]))
+
+    @staticmethod
+    def backward(ctx: Any, *gradients: Tensor) -> tuple[Tensor, None]:
+        return _Krylov.apply(gradients[0].contiguous(), ctx.matrix, ctx.order), None
 
 
 def _backward_widening(
@@ -121,7 +152,7 @@ def _backward_narrowing(
 
 def column_sums(dy: Tensor) -> Tensor:
     """Return the sums of (B, N, F) over samples and nodes: as a product, which is faster than torch's own sum."""
-    flat = dy.view(-1, dy.shape[-1])
+    flat = dy.reshape(-1, dy.shape[-1])
     return (flat.new_ones(1, len(flat)) @ flat)[0]
 
 

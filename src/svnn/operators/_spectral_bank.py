@@ -47,15 +47,16 @@ class _SpectralFilterBank(torch.autograd.Function):
             torch.matmul(spectrum.vectors, _per_node(rotated, response, "mixed"), out=y[rows])
             if bias is not None:
                 y[rows].add_(bias)
-        ctx.save_for_backward(kept, weight)
+        ctx.save_for_backward(x, kept, weight)
         ctx.spectrum = spectrum
         return y
 
     @staticmethod
-    @torch.autograd.function.once_differentiable
     def backward(ctx: Any, *gradients: Tensor) -> tuple[Tensor | None, Tensor | None, Tensor | None, None]:
         dy = gradients[0].contiguous()
-        kept, weight = ctx.saved_tensors
+        x, kept, weight = ctx.saved_tensors
+        if torch.is_grad_enabled():  # these gradients will be differentiated again
+            return _differentiable_gradients(ctx, x, weight, dy)
         values, vectors = ctx.spectrum
         wants_x, _, wants_bias, _ = ctx.needs_input_grad
         response = _response(values, weight).transpose(1, 2)
@@ -70,6 +71,19 @@ class _SpectralFilterBank(torch.autograd.Function):
         if dw is not None:
             dw = (torch.linalg.vander(values, N=len(weight)).T @ dw.flatten(1)).view_as(weight)
         return dx, dw, column_sums(dy) if wants_bias else None, None
+
+
+def _differentiable_gradients(
+    ctx: Any, x: Tensor, weight: Tensor, dy: Tensor
+) -> tuple[Tensor | None, Tensor | None, Tensor | None, None]:
+    values, vectors = ctx.spectrum
+    wants_x, wants_weight, wants_bias, _ = ctx.needs_input_grad
+    dx = spectral_filter_bank(ctx.spectrum, dy, weight.transpose(1, 2), None) if wants_x else None
+    dw = None
+    if wants_weight:
+        products = torch.einsum("bni,bno->nio", vectors.T @ x, vectors.T @ dy)
+        dw = torch.einsum("nk,nio->kio", torch.linalg.vander(values, N=len(weight)), products)
+    return dx, dw, column_sums(dy) if wants_bias else None, None
 
 
 def _response(values: Tensor, weight: Tensor) -> Tensor:

@@ -1,88 +1,80 @@
-"""Memory that is used again: fresh pages cost more than the work on them.
+"""Memory for large tensors: on huge pages, and for temporary buffers used again.
 
-The C library gives large blocks back to the system and takes new ones, which the system has to map and to clear,
-page by page. :func:`workspace` keeps a buffer for every purpose; :func:`empty` makes tensors that leave their pages
-behind when they die.
+The first touch of fresh memory is slow: the system maps and clears it page by page, and the C library gives large
+blocks back as soon as they are freed. :func:`empty` asks for pages of 2 MB, which makes that about ten times cheaper;
+a filter bank on 60 MB of signals takes 0.8 of the time it takes on ordinary pages. Its tensors are torch's own, so
+nothing is kept once they are freed. :func:`workspace` keeps a buffer for each temporary purpose.
 """
 
 from __future__ import annotations
 
+import ctypes
 import math
 import mmap
 import threading
-from contextlib import suppress
+from functools import cache
 from typing import Any
 
-import numpy as np
 import torch
 from torch import Tensor
 
-_HUGE_PAGE = 2**21
-#: Tensors smaller than this are torch's own; others are rounded up to multiples of it.
-_UNIT = 2**20
-#: No more than this is kept for later, by either function.
-_KEPT_BYTES = 2**28
+#: Tensors smaller than this are left on ordinary pages, which the C library reuses by itself.
+_HUGE_PAGE_BYTES = 2**22
+#: All workspaces of a thread together keep no more than this.
+_KEPT_BYTES = 2**27
 
 _local = threading.local()
-_free: dict[int, list[mmap.mmap]] = {}
-
-
-def workspace(role: str, shape: tuple[int, ...], dtype: torch.dtype) -> Tensor:
-    """Return this thread's memory for ``role``, grown where needed."""
-    held: dict[Any, Tensor] = _local.__dict__
-    size = math.prod(shape)
-    key = f"{role} {dtype}"
-    with torch.inference_mode(False):  # what is kept has to serve in training as well
-        if size * dtype.itemsize > _KEPT_BYTES:
-            return torch.empty(shape, dtype=dtype, device="cpu")
-        if key not in held or held[key].numel() < size:
-            held[key] = _memory(size, dtype)
-        return held[key][:size].view(shape)
-
-
-def _memory(size: int, dtype: torch.dtype) -> Tensor:
-    """Return fresh memory, on huge pages where there are any: on small ones a gather waits for addresses too."""
-    n_bytes = size * dtype.itemsize
-    if n_bytes < _HUGE_PAGE // 16:
-        return torch.empty(size, dtype=dtype, device="cpu")
-    whole = torch.frombuffer(_pages(n_bytes + _HUGE_PAGE), dtype=torch.uint8)
-    start = -whole.data_ptr() % _HUGE_PAGE
-    return whole[start : start + n_bytes].view(dtype)
-
-
-def _pages(n_bytes: int) -> mmap.mmap:
-    if not hasattr(mmap, "MAP_PRIVATE"):
-        return mmap.mmap(-1, n_bytes)
-    # Private: a forked process must not compute in the same pages.
-    pages = mmap.mmap(-1, n_bytes, flags=mmap.MAP_PRIVATE | mmap.MAP_ANONYMOUS)
-    if hasattr(mmap, "MADV_HUGEPAGE"):
-        with suppress(OSError):  # a kernel without huge pages: small ones serve
-            pages.madvise(mmap.MADV_HUGEPAGE)
-    return pages
-
-
-class _Lease(np.ndarray):
-    """Bytes that a tensor lives in; when it dies, their pages are free for another."""
-
-    pages: mmap.mmap | None = None  # not passed on to views
-
-    def __del__(self) -> None:
-        if self.pages is not None:
-            with suppress(Exception):  # at the interpreter's end nothing needs to be kept
-                if sum(size * len(of_size) for size, of_size in _free.items()) < _KEPT_BYTES:
-                    _free.setdefault(len(self.pages), []).append(self.pages)
 
 
 def empty(like: Tensor, *shape: int) -> Tensor:
-    """Return ``like.new_empty(shape)``, in the CPU's memory on pages that were used before."""
-    n_bytes = math.prod(shape) * like.element_size()
-    if like.device.type != "cpu" or n_bytes < _UNIT:
-        return like.new_empty(shape)
-    size = -(-n_bytes // _UNIT) * _UNIT
-    try:
-        pages = _free[size].pop()
-    except (KeyError, IndexError):
-        pages = _pages(size)
-    lease = np.frombuffer(pages, np.uint8).view(_Lease)
-    lease.pages = pages
-    return torch.from_numpy(lease)[:n_bytes].view(like.dtype).view(shape)
+    """Return ``like.new_empty(shape)``, on huge pages where it is large and in the CPU's memory."""
+    tensor = like.new_empty(shape)
+    if tensor.device.type == "cpu":
+        _advise_huge_pages(tensor)
+    return tensor
+
+
+def workspace(role: str, shape: tuple[int, ...], dtype: torch.dtype) -> Tensor:
+    """Return this thread's buffer for ``role``, which the next call for that role may hand out again.
+
+    A new buffer with which all of them would exceed ``_KEPT_BYTES`` takes the place of the others; one that exceeds
+    it alone is not kept at all.
+    """
+    held: dict[str, Tensor] = _local.__dict__
+    size = math.prod(shape)
+    key = f"{role} {dtype}"
+    if key in held and held[key].numel() >= size:
+        return held[key][:size].view(shape)
+    with torch.inference_mode(False):  # what is kept has to serve in training as well
+        buffer = torch.empty(size, dtype=dtype, device="cpu")
+    _advise_huge_pages(buffer)
+    held.pop(key, None)
+    if sum(map(_bytes, held.values())) + _bytes(buffer) > _KEPT_BYTES:
+        held.clear()
+    if _bytes(buffer) <= _KEPT_BYTES:
+        held[key] = buffer
+    return buffer.view(shape)
+
+
+def _bytes(tensor: Tensor) -> int:
+    return tensor.numel() * tensor.element_size()
+
+
+def _advise_huge_pages(tensor: Tensor) -> None:
+    """Ask the system to back a large, untouched tensor by huge pages; it may decline."""
+    size, madvise = _bytes(tensor), _madvise()
+    if size < _HUGE_PAGE_BYTES or madvise is None:
+        return
+    start = -(-tensor.data_ptr() // mmap.PAGESIZE) * mmap.PAGESIZE
+    end = (tensor.data_ptr() + size) // mmap.PAGESIZE * mmap.PAGESIZE
+    madvise(start, end - start, mmap.MADV_HUGEPAGE)
+
+
+@cache
+def _madvise() -> Any:
+    """Return the C library's ``madvise``, or None where there are no huge pages to ask for."""
+    if not hasattr(mmap, "MADV_HUGEPAGE"):
+        return None
+    function = ctypes.CDLL(None).madvise
+    function.argtypes = [ctypes.c_void_p, ctypes.c_size_t, ctypes.c_int]
+    return function

@@ -1,0 +1,90 @@
+"""The mathematics in plain float64 numpy, written without the library: what every backend is held to.
+
+Filters are sums of explicit matrix powers, sample by sample; gradients are the formulas of the derivative.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+
+
+def filter_bank(C, x, weight, bias):
+    """Y_b = Σ_k C^k X_b W_k + 1 bᵀ for x (B, N, in), weight (K + 1, in, out)."""
+    powers = [np.linalg.matrix_power(C, k) for k in range(len(weight))]
+    return np.stack([sum(P @ sample @ W for P, W in zip(powers, weight, strict=True)) for sample in x]) + bias
+
+
+def filter_bank_gradients(C, x, weight, dy):
+    """The gradients of Σ dY ∘ Y: (dx, dweight, dbias, dC).
+
+    dX = Σ_k C^k dY W_kᵀ,  dW_k = Σ_b X_bᵀ C^k dY_b,  db = Σ dY,
+    dC = Σ_b Σ_k Σ_{j<k} C^j dY_b (C^{k-1-j} X_b W_k)ᵀ; C is symmetric.
+    """
+    powers = [np.linalg.matrix_power(C, k) for k in range(len(weight))]
+    dx, dw, dC = np.zeros_like(x), np.zeros_like(weight), np.zeros_like(C)
+    for b in range(len(x)):
+        for k, W in enumerate(weight):
+            dx[b] += powers[k] @ dy[b] @ W.T
+            dw[k] += x[b].T @ powers[k] @ dy[b]
+            for j in range(k):
+                dC += powers[j] @ dy[b] @ (powers[k - 1 - j] @ x[b] @ W).T
+    return dx, dw, dy.sum((0, 1)), dC
+
+
+def spectral_norm(C):
+    return np.abs(np.linalg.eigvalsh(C)).max()
+
+
+def network(C, x, state, n_layers, slope=0.01, eps=1e-5):
+    """The trained network in evaluation: filters on C / ‖C‖, running batch norm, leaky rectifier, readout, head."""
+    C = C / (spectral_norm(C) or 1.0)
+    u = x
+    for layer in range(n_layers):
+        u = filter_bank(C, u, state[f"filters.{layer}.weight"], 0.0)
+        norm = {name: state[f"norms.{layer}.{name}"] for name in ("running_mean", "running_var", "weight", "bias")}
+        u = (u - norm["running_mean"]) / np.sqrt(norm["running_var"] + eps) * norm["weight"] + norm["bias"]
+        u = np.where(u > 0, u, slope * u)
+    weights = state.get("readout.weight", np.ones((1, len(C)))) / len(C)
+    v = np.stack([(weights @ sample).ravel() for sample in u])
+    layers = sorted(int(name.split(".")[1]) for name in state if name.startswith("head.") and name.endswith(".weight"))
+    for i in layers:
+        v = v @ state[f"head.{i}.weight"].T + state[f"head.{i}.bias"]
+        v = v if i == layers[-1] else np.where(v > 0, v, slope * v)
+    return v
+
+
+def _blocks(n, rng):
+    C = np.zeros((n, n))
+    for i in range(0, n, 4):
+        C[i : i + 4, i : i + 4] = 1.0
+    order = rng.permutation(n)
+    return C[np.ix_(order, order)]
+
+
+def _symmetric(A):
+    return np.triu(A) + np.triu(A, 1).T
+
+
+def awkward_matrices(n=12, seed=0):
+    """Symmetric matrices by name, among them those on which Krylov iterations end early."""
+    rng = np.random.default_rng(seed)
+    v = rng.standard_normal((n, 1))
+    one_edge = np.eye(n)
+    one_edge[0, 1] = one_edge[1, 0] = 0.5
+    A = rng.standard_normal((n, n))
+    return {
+        "identity": np.eye(n),
+        "minus identity": -np.eye(n),
+        "zero": np.zeros((n, n)),
+        "ones": np.ones((n, n)),
+        "identity with one edge": one_edge,
+        "diagonal": np.diag(np.linspace(-1, 2, n)),
+        "one large variance": np.diag(np.r_[1e6, np.ones(n - 1)]),
+        "rank one": v @ v.T,
+        "blocks of ones": _blocks(n, rng),
+        "plus and minus one": _symmetric(np.sign(A)),
+        "sparse": _symmetric(A * (rng.random((n, n)) < 0.3)),
+        "indefinite": _symmetric(A),
+        "covariance": A @ A.T / n,
+        "few samples": A[:, :2] @ A[:, :2].T,
+    }
