@@ -44,7 +44,7 @@ def work():
 
 
 def test_without_numba_torch_does_the_work_and_says_so_once(no_numba):
-    with pytest.warns(UserWarning) as caught:
+    with pytest.warns(UserWarning, match="numba cannot be imported") as caught:
         filtered, normed, covariance = work()
     (message,) = (str(warning.message) for warning in caught if "numba" in str(warning.message))
     assert "several times slower" in message and "pip install numba" in message and "SVNN_NUMBA=0" in message
@@ -68,7 +68,9 @@ def test_every_room_asks_for_its_own_kernels(kernels):
     kernels.must_have_run("bank64", "norm64", "compress", "symmetric")
 
 
-@pytest.mark.parametrize("error", [ImportError("cannot import name 'shift'"), TypeError("no such type"), OSError("disk")])
+@pytest.mark.parametrize(
+    "error", [ImportError("cannot import name 'shift'"), TypeError("no such type"), OSError("disk")]
+)
 def test_kernels_that_do_not_load_are_an_error(monkeypatch, error):
     """Whatever is wrong with them: only numba itself may be missing."""
     if load(BANKS) is None:

@@ -20,7 +20,7 @@ from pathlib import Path
 from typing import Any
 
 import numba
-from numba.core import config
+from numba.core import config as _config
 
 #: Files of this package whose text decides what is compiled: the kernels, and the files of all that they import.
 SOURCES = (
@@ -36,6 +36,7 @@ SOURCES = (
 #: Folders of kernels that are left: this state of the sources, and the last ones before it.
 _KEPT = 3
 
+config: Any = _config
 _lock = threading.Lock()
 
 

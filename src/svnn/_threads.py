@@ -71,9 +71,7 @@ class Crew:
         self._at_work = 0
         self._dismissed = False
 
-    def work(
-        self, function: Callable[Arguments, Result], *args: Arguments.args, **kwargs: Arguments.kwargs
-    ) -> Result:
+    def work(self, function: Callable[Arguments, Result], *args: Arguments.args, **kwargs: Arguments.kwargs) -> Result:
         """Call the function in a thread of the crew; raise CancelledError where it has been dismissed."""
         with self._changed:
             if self._dismissed:
