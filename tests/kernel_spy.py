@@ -46,10 +46,8 @@ class Kernels:
         run = module.run
 
         def recorded(address: int, job: Any, n_threads: int) -> None:
-            compiled = load(kernels)
-            size = {compiled.work32.address: 32, compiled.work64.address: 64}[address]
             run(address, job, n_threads)
-            self._record(f"{name}{size}", n_threads)
+            self._record(f"{name}{8 * job[load(kernels).SIZE]}", n_threads)
 
         patch.setattr(module, "run", recorded)
 
