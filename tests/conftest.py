@@ -10,6 +10,9 @@ import pytest
 import torch
 from hypothesis import settings
 
+from kernel_spy import BANKS, Kernels
+from svnn._compiled import load
+
 torch.set_num_threads(1)
 settings.register_profile("svnn", deadline=None, derandomize=True, max_examples=50)
 settings.load_profile("svnn")
@@ -18,6 +21,22 @@ settings.load_profile("svnn")
 @pytest.fixture
 def rng() -> np.random.Generator:
     return np.random.default_rng(0)
+
+
+@pytest.fixture(params=["numba-1", "numba-2", "plain-1"])
+def kernels(request, monkeypatch) -> Kernels:
+    """The compiled kernels or none of them, on one thread or two, and a record of those that ran."""
+    kind, n_threads = request.param.split("-")
+    if kind == "plain":
+        monkeypatch.setenv("SVNN_NUMBA", "0")
+    elif load(BANKS) is None:
+        pytest.skip("numba is switched off or not installed")
+    found = Kernels(kind, int(n_threads))
+    found.watch(monkeypatch)
+    before = torch.get_num_threads()
+    torch.set_num_threads(found.n_threads)
+    yield found
+    torch.set_num_threads(before)
 
 
 @pytest.fixture(scope="session")

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import pickle
 import subprocess
 import sys
@@ -84,14 +85,12 @@ def check_same(estimator, X, sample_weight=None, large=None):
     return b
 
 
-@pytest.fixture(params=["compiled", "torch alone"])
-def engine(request, monkeypatch):
-    if request.param == "torch alone":
-        for name in ("_blocked", "_sketch", "_large", "_assemble"):
-            monkeypatch.setattr(f"svnn.covariance.{name}.kernels", lambda: None)
-    else:
-        pytest.importorskip("numba")
-    return request.param
+@pytest.fixture
+def engine(kernels, monkeypatch):
+    """The kernels of the tiles or torch alone; with two threads also tiles enough for both."""
+    if kernels.n_threads > 1:
+        monkeypatch.setattr(blocked, "_CPU_TILE", (128, 256))
+    return kernels
 
 
 @every
@@ -101,6 +100,13 @@ def test_same_as_the_dense_path(estimator, engine):
     assert isinstance(C, sp.csr_array) and C.dtype == np.float64 and C.indices.dtype == np.int32
     assert C.has_sorted_indices and (np.diff(C.indptr) >= 0).all()
     assert not hasattr(fitted, "probabilities_") and not hasattr(fitted, "sample_covariance_")
+    engine.must_have_run("compress", "symmetric")
+    if isinstance(estimator, ACV):
+        engine.must_have_run("draw")
+    if getattr(estimator, "density", None) == 0.1:
+        engine.must_have_run("histogram")
+    if getattr(estimator, "top_k", None) == 3:
+        engine.must_have_run("largest")
 
 
 @few
@@ -174,6 +180,7 @@ def test_ties_are_broken_in_row_order(rule, engine, monkeypatch):
     monkeypatch.setattr("svnn.covariance._sketch._SPARE", 0)  # a second pass finds the cut
     for density in (0.0, 0.01, 0.2, 0.37, 0.9999):
         check_same(rule(density=density), X)
+    engine.must_have_run("compress", "symmetric", "histogram", "histogram_inside", "largest")
     constant = np.tile([[1.0], [-1.0]], (8, 150))
     check_same(rule(density=0.3), constant)
     check_same(ACV(density=0.3, random_state=0), constant)
@@ -280,7 +287,8 @@ def test_a_network_on_it():
     assert model.covariance_.shape == (N, N) and np.isfinite(model.predict(X)).all()
 
 
-def test_the_matrix_is_never_formed():
+@pytest.mark.parametrize("numba", ["0", "1"])
+def test_the_matrix_is_never_formed(numba):
     code = """
 import resource, numpy as np
 from svnn.covariance import HardThreshold
@@ -291,7 +299,8 @@ before = peak()
 HardThreshold().fit(X)
 print(peak() - before)
 """
-    out = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True).stdout
+    settings = {**os.environ, "SVNN_NUMBA": numba}
+    out = subprocess.run([sys.executable, "-c", code], env=settings, capture_output=True, text=True, check=True).stdout
     assert float(out) < 60  # MB; the matrix would have 400
 
 

@@ -1,7 +1,5 @@
 """Every way to compute a filter bank gives the same numbers, forward and backward."""
 
-import sys
-
 import numpy as np
 import pytest
 import scipy.sparse as sp
@@ -10,7 +8,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from svnn import as_operator
-from svnn.operators._cpu import passes, threads
+from svnn.operators._cpu import threads
 from svnn.operators._cpu.passes import CPUMatrix
 from svnn.operators._fused_bank import fused_filter_bank
 from svnn.operators._gpu.passes import GPUMatrix
@@ -37,7 +35,7 @@ def gradients(bank, *tensors):
     leaves = [t.clone().requires_grad_() for t in tensors]
     y = bank(*leaves)
     torch.manual_seed(1)
-    return [y.detach(), *torch.autograd.grad(y, leaves, torch.randn_like(y))]
+    return [y.detach(), *torch.autograd.grad(y, leaves, torch.randn(y.shape, dtype=y.dtype))]
 
 
 def assert_same(ours, theirs, dtype):
@@ -46,30 +44,34 @@ def assert_same(ours, theirs, dtype):
         assert float((a - b).abs().max()) <= TOLERANCE[dtype] * max(float(b.abs().max()), 1.0)
 
 
-@given(
-    backend=st.sampled_from(["dense", "csr"]),
-    dtype=st.sampled_from([torch.float32, torch.float64]),
-    batch=st.sampled_from([1, 2, 5, 70]),
-    n=st.sampled_from([1, 3, 20, 133]),
-    n_in=st.sampled_from([1, 3, 8, 16, 33]),
-    n_out=st.sampled_from([1, 5, 16, 32]),
-    order=st.integers(0, 4),
-    density=st.sampled_from([0.0, 0.1, 1.0]),
-)
-@settings(deadline=None, max_examples=120)
-def test_a_bank_equals_the_textbook(backend, dtype, batch, n, n_in, n_out, order, density):
-    torch.manual_seed(0)
-    C = covariance(n, density)
-    operator = as_operator(C, backend=backend, dtype=dtype)
-    x, weight = torch.randn(batch, n, n_in, dtype=dtype), torch.randn(order + 1, n_in, n_out, dtype=dtype)
-    bias = torch.randn(n_out, dtype=dtype)
-    ours = gradients(operator.filter, x, weight, bias)
-    theirs = gradients(lambda *t: textbook(torch.tensor(C, dtype=dtype), *t), x, weight, bias)
-    assert_same(ours, theirs, dtype)
+@pytest.mark.parametrize("backend", ["dense", "csr"])
+def test_a_bank_equals_the_textbook(backend, kernels):
+    @given(
+        dtype=st.sampled_from([torch.float32, torch.float64]),
+        batch=st.sampled_from([1, 2, 5, 70]),
+        n=st.sampled_from([1, 3, 20, 133]),
+        n_in=st.sampled_from([1, 3, 8, 16, 33]),
+        n_out=st.sampled_from([1, 5, 16, 32]),
+        order=st.integers(0, 4),
+        density=st.sampled_from([0.0, 0.1, 1.0]),
+    )
+    @settings(deadline=None, max_examples=60)
+    def check(dtype, batch, n, n_in, n_out, order, density):
+        torch.manual_seed(0)
+        C = covariance(n, density)
+        operator = as_operator(C, backend=backend, dtype=dtype)
+        x, weight = torch.randn(batch, n, n_in, dtype=dtype), torch.randn(order + 1, n_in, n_out, dtype=dtype)
+        bias = torch.randn(n_out, dtype=dtype)
+        ours = gradients(operator.filter, x, weight, bias)
+        theirs = gradients(lambda *t: textbook(torch.tensor(C, dtype=dtype), *t), x, weight, bias)
+        assert_same(ours, theirs, dtype)
+
+    check()
+    kernels.must_have_run("bank32", "bank64", on_threads=kernels.n_threads)
 
 
 @pytest.mark.parametrize(("n_in", "n_out"), [(1, 32), (32, 32), (40, 7)])
-def test_many_chunks_equal_one(monkeypatch, n_in, n_out):
+def test_many_chunks_equal_one(monkeypatch, kernels, n_in, n_out):
     """A batch that is worked on in pieces gives what it gives at once."""
     C, order = covariance(24, 0.4), 3
     tensors = torch.randn(50, 24, n_in), torch.randn(order + 1, n_in, n_out), torch.randn(n_out)
@@ -80,28 +82,26 @@ def test_many_chunks_equal_one(monkeypatch, n_in, n_out):
             patch.setattr("svnn.operators._spectral_bank._CHUNK_BYTES", 1)
             patch.setattr(CPUMatrix, "chunk_bytes", 1)
             assert_same(gradients(operator.filter, *tensors), once, torch.float32)
+    kernels.must_have_run("bank32")
 
 
-@pytest.mark.parametrize("n_threads", [1, 2, 3])
 @pytest.mark.parametrize("openmp", [True, False])
-def test_the_number_and_kind_of_threads_do_not_matter(monkeypatch, n_threads, openmp):
+def test_the_number_and_kind_of_threads_do_not_matter(monkeypatch, kernels, openmp):
     if not openmp:
         monkeypatch.setattr(threads, "_openmp", lambda: None)
     C = covariance(300, 0.1)
     operator = as_operator(C, backend="csr", dtype=torch.float32)
-    before = torch.get_num_threads()
-    try:
-        for shape in [(7, 300, 16), (1, 300, 16), (5, 300, 1)]:
-            tensors = torch.randn(shape), torch.randn(3, shape[-1], 16), torch.randn(16)
-            torch.set_num_threads(1)
-            alone = operator.filter(*tensors)
+    for shape in [(7, 300, 16), (1, 300, 16), (5, 300, 1)]:
+        tensors = torch.randn(shape), torch.randn(3, shape[-1], 16), torch.randn(16)
+        torch.set_num_threads(1)
+        alone = operator.filter(*tensors)
+        for n_threads in (kernels.n_threads, 3):
             torch.set_num_threads(n_threads)
             assert torch.allclose(operator.filter(*tensors), alone, rtol=0, atol=1e-5)
-    finally:
-        torch.set_num_threads(before)
+            kernels.must_have_run("bank32", on_threads=n_threads)
 
 
-def test_gradients_of_the_fused_banks_pass_gradcheck():
+def test_gradients_of_the_fused_banks_pass_gradcheck(kernels):
     C = covariance(6, 0.6)
     for backend in ("csr", "dense"):
         operator = as_operator(C, backend=backend)
@@ -111,20 +111,7 @@ def test_gradients_of_the_fused_banks_pass_gradcheck():
                 for s in [(2, 6, n_in), (4, n_in, n_out), (n_out,)]
             ]
             assert torch.autograd.gradcheck(operator.filter, inputs)
-
-
-def test_without_numba_torch_does_the_work_and_says_so(monkeypatch):
-    monkeypatch.setitem(sys.modules, "svnn.operators._cpu.kernels", None)
-    passes.kernels.cache_clear()
-    try:
-        C = covariance(10, 0.5)
-        operator = as_operator(C, backend="csr")
-        tensors = torch.randn(3, 10, 4).double(), torch.randn(3, 4, 4).double(), torch.zeros(4).double()
-        with pytest.warns(UserWarning, match="numba is not installed"):
-            y = operator.filter(*tensors)
-        assert torch.allclose(y, textbook(torch.tensor(C), *tensors))
-    finally:
-        passes.kernels.cache_clear()
+    kernels.must_have_run("bank64")
 
 
 def test_the_eigenbasis_is_used_where_it_takes_fewer_operations():
@@ -141,12 +128,13 @@ def test_a_filter_of_a_fleeting_operator_prepares_nothing():
     assert "spectrum" not in operator.__dict__.get("_memo", {})
 
 
-def test_wide_index_types_and_empty_rows_are_taken():
+def test_wide_index_types_and_empty_rows_are_taken(kernels):
     C = sp.csr_array(covariance(40, 0.05))
     C.indices, C.indptr = C.indices.astype(np.int64), C.indptr.astype(np.int64)
     tensors = torch.randn(2, 40, 16).double(), torch.randn(3, 16, 16).double(), torch.zeros(16).double()
     y = as_operator(C, backend="csr").filter(*tensors)
     assert torch.allclose(y, textbook(torch.tensor(C.toarray()), *tensors))
+    kernels.must_have_run("bank64")
 
 
 @pytest.mark.parametrize(("n_in", "n_out"), [(1, 32), (32, 32), (40, 7)])

@@ -59,6 +59,21 @@ def test_attributes_and_conversions(backend, device):
 
 
 @every
+@pytest.mark.parametrize("dtype", [torch.float32, torch.float64])
+@pytest.mark.parametrize("shape", [(9, 4), (1, 9, 4), (70, 9, 1)], ids=str)
+def test_a_filter_is_that_of_the_matrix(backend, dtype, shape, kernels):
+    C = matrix() / 5
+    rng = np.random.default_rng(0)
+    x, weight, bias = (rng.standard_normal(size) for size in (shape, (4, shape[-1], 3), (3,)))
+    expected = sum(np.linalg.matrix_power(C, k) @ x @ weight[k] for k in range(4)) + bias
+    tensors = (torch.tensor(a, dtype=dtype) for a in (x, weight, bias))
+    found = as_operator(C, backend=backend, dtype=dtype).filter(*tensors).numpy()
+    np.testing.assert_allclose(found, expected, rtol=1e-3, atol=1e-5 if dtype == torch.float32 else 1e-12)
+    if backend == "csr":
+        kernels.must_have_run("bank32" if dtype == torch.float32 else "bank64")
+
+
+@every
 def test_gradients(backend):
     op = as_operator(matrix(5), backend=backend)
     x = torch.randn(2, 5, 3, dtype=torch.float64, requires_grad=True, generator=None)

@@ -8,13 +8,13 @@ from __future__ import annotations
 
 import threading
 from collections.abc import Callable, Iterator
-from functools import cache
 from typing import Any, NamedTuple, TypeVar
 
 import numpy as np
 import torch
 from torch import Tensor
 
+from svnn._compiled import load
 from svnn.covariance._observations import CHUNK, Observations
 from svnn.covariance._progress import progress
 from svnn.covariance._threads import in_threads
@@ -76,14 +76,9 @@ def _triangle(a: int, b: int, largest: int) -> list[Tile]:
 Select = Callable[[Tile, Tensor], Tensor | None]
 
 
-@cache
 def kernels() -> Any:
-    """Return the compiled kernels, or None where numba is missing or cannot compile or cache them."""
-    try:
-        from svnn.covariance import _kernels
-    except Exception:
-        return None
-    return _kernels
+    """Return the compiled kernels, or None where torch has to do the work; see :func:`svnn._compiled.load`."""
+    return load("svnn.covariance._kernels")
 
 
 class Tiles:

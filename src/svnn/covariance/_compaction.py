@@ -15,8 +15,10 @@ from torch import Tensor
 from svnn.covariance._blocked import Select, Tile, Tiles, Upper, check_room
 from svnn.covariance._observations import CHUNK
 
-#: Bytes of copied runs after which the host asks; runs that a tile has room for at first.
-_PENDING_BYTES, _FIRST_ROOM = 2**26, 2**12
+#: Bytes of copied runs after which the host asks, on a GPU and on a CPU, where it need not wait for an answer.
+_PENDING_BYTES = {"cuda": 2**26, "cpu": 2**22}
+#: Runs that a tile has room for at first.
+_FIRST_ROOM = 2**12
 
 
 class _Runs(NamedTuple):
@@ -34,13 +36,14 @@ def collect_torch(tiles: Tiles, level: float | Tensor, select: Select | None, wh
     found: list[tuple[Tensor, ...]] = []
     pending: list[_Runs] = []
     room, total, size = _FIRST_ROOM, 0, 0
+    enough = _PENDING_BYTES.get(tiles.device.type, _PENDING_BYTES["cuda"])
     n, n_tiles = tiles.data.Z.shape[0], sum(map(len, tiles.panels()))
     for panel in tiles.each_panel(lambda panel: panel, what):
         for tile in panel:
             n_tiles -= 1
             pending.append(_runs(tiles, tile, level, select, room))
             size += 4 * CHUNK * len(pending[-1].places) * (1 if pending[-1].scores is None else 2)
-            if size < _PENDING_BYTES and n_tiles > 0:
+            if size < enough and n_tiles > 0:
                 continue
             used = torch.stack([runs.used for runs in pending]).tolist()  # the host waits here
             for k, runs in enumerate(pending):

@@ -4,8 +4,8 @@
 from __future__ import annotations
 
 import numpy as np
-from numba import njit
 
+from svnn._jit import cached_njit
 from svnn.covariance._observations import CHUNK
 from svnn.functional.uniforms import GOLDEN, MIX_1, MIX_2
 
@@ -14,7 +14,7 @@ _MODULUS = np.int32(0x7FFFFFFF)  # all bits of a float32 but the sign
 _GOLDEN, _MIX_1, _MIX_2 = np.uint64(GOLDEN), np.uint64(MIX_1), np.uint64(MIX_2)
 
 
-@njit(cache=True, nogil=True, inline="always")
+@cached_njit(nogil=True, inline="always")
 def _excess(bits, level, levels):
     """Return a positive number where the bits of some modulus exceed the smaller one of both levels' bits.
 
@@ -26,7 +26,7 @@ def _excess(bits, level, levels):
     return excess
 
 
-@njit(cache=True, nogil=True)
+@cached_njit(nogil=True)
 def compress(tile, bits, row_levels, column_levels, counts, columns, values):
     """Write the entries above their level, row by row, and their number in each row; return how many there are.
 
@@ -50,14 +50,14 @@ def compress(tile, bits, row_levels, column_levels, counts, columns, values):
     return found
 
 
-@njit(cache=True, nogil=True)
+@cached_njit(nogil=True)
 def _mix(z):
     z = (z ^ (z >> np.uint64(30))) * _MIX_1
     z = (z ^ (z >> np.uint64(27))) * _MIX_2
     return z ^ (z >> np.uint64(31))
 
 
-@njit(cache=True, nogil=True)
+@cached_njit(nogil=True)
 def draw(tile, first_row, first_column, slope, floor, seed):
     """Set the entries to zero whose uniform is not below ``max(slope * |entry|, floor)``."""
     for a in range(tile.shape[0]):
@@ -69,7 +69,7 @@ def draw(tile, first_row, first_column, slope, floor, seed):
                 tile[a, b] = 0
 
 
-@njit(cache=True, nogil=True)
+@cached_njit(nogil=True)
 def histogram(tile, bits, counts, sums):
     """Count the moduli by the upper 16 of their 31 bits, and add them up."""
     for a in range(tile.shape[0]):
@@ -79,7 +79,7 @@ def histogram(tile, bits, counts, sums):
             sums[bin_] += abs(tile[a, b])
 
 
-@njit(cache=True, nogil=True)
+@cached_njit(nogil=True)
 def histogram_inside(bits, low, high, counts):
     """Count the moduli in two bins of :func:`histogram` by their remaining 15 bits."""
     for a in range(bits.shape[0]):
@@ -91,7 +91,7 @@ def histogram_inside(bits, low, high, counts):
                 counts[1, modulus & 0x7FFF] += 1
 
 
-@njit(cache=True, nogil=True)
+@cached_njit(nogil=True)
 def _replace_smallest(heap, value):
     """Put ``value`` in the place of the smallest one, which a heap has first."""
     at, size = 0, len(heap)
@@ -108,7 +108,7 @@ def _replace_smallest(heap, value):
     heap[at] = value
 
 
-@njit(cache=True, nogil=True)
+@cached_njit(nogil=True)
 def largest(bits, first_row, first_column, heaps, smallest):
     """Enter the moduli into the heaps of their row's and of their column's largest ones, all as bits."""
     for a in range(bits.shape[0]):
@@ -128,7 +128,7 @@ def largest(bits, first_row, first_column, heaps, smallest):
                     smallest[j] = heaps[j, 0]
 
 
-@njit(cache=True, nogil=True)
+@cached_njit(nogil=True)
 def symmetric(counts, columns, values, diagonal, unit, starts, indices, data):
     """Write the CSR arrays of the symmetric matrix with these entries above its diagonal.
 

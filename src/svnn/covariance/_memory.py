@@ -6,6 +6,8 @@ import os
 import re
 import tempfile
 from collections.abc import Iterator
+from contextlib import suppress
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -18,7 +20,8 @@ _UNKNOWN_MEMORY = 8 * 2**30
 
 
 def memory_bytes(limit: Any) -> int:
-    """Return a memory limit in bytes: a number, a text such as "1.5GB", or half of the machine's for None.
+    """Return a memory limit in bytes: a number, a text such as "1.5GB", or for None half of what
+    this process may use.
 
     Examples
     --------
@@ -26,7 +29,7 @@ def memory_bytes(limit: Any) -> int:
     (1500000000, 67108864, 1000)
     """
     if limit is None:
-        return _physical_memory() // 2
+        return _available_memory() // 2
     if isinstance(limit, str):
         match = re.fullmatch(r"\s*(\d+(?:\.\d+)?)\s*([KMGT]I?)?B?\s*", limit.upper())
         limit = float(match[1]) * _UNITS[match[2] or ""] if match else limit
@@ -72,8 +75,34 @@ def empty_table(shape: tuple[int, int], limit: int) -> np.ndarray:
         return np.memmap(file, dtype=np.float32, mode="w+", shape=shape)
 
 
-def _physical_memory() -> int:
+def _available_memory(root: Path = Path("/")) -> int:
+    """Return the machine's memory, or less where this process is in a group (a container, a service) with a limit."""
     try:
-        return os.sysconf("SC_PHYS_PAGES") * os.sysconf("SC_PAGE_SIZE")
+        physical = os.sysconf("SC_PHYS_PAGES") * os.sysconf("SC_PAGE_SIZE")
     except (AttributeError, OSError, ValueError):
-        return _UNKNOWN_MEMORY
+        physical = _UNKNOWN_MEMORY
+    return min([physical, *_group_limits(root)])
+
+
+def _group_limits(root: Path) -> Iterator[int]:
+    """Yield the limits in bytes of the control groups, of either version, that this process is in.
+
+    A group is bound by those above it too. Seen from within a container its own group may be the topmost one, and
+    the rest of the path that Linux names may not exist.
+    """
+    try:
+        lines = (root / "proc/self/cgroup").read_text().splitlines()
+    except OSError:
+        return
+    for line in lines:
+        _, controllers, path = line.split(":", 2)
+        if not controllers:
+            top, name = root / "sys/fs/cgroup", "memory.max"
+        elif "memory" in controllers.split(","):
+            top, name = root / "sys/fs/cgroup/memory", "memory.limit_in_bytes"
+        else:
+            continue
+        parts = [part for part in path.split("/") if part not in ("", "..")]
+        for depth in range(len(parts) + 1):
+            with suppress(OSError, ValueError):  # no such group here, or the word "max"
+                yield int(top.joinpath(*parts[:depth], name).read_text())

@@ -80,7 +80,7 @@ class ACV(StochasticSparsifier):
     memory_limit : int or str, optional
         Bytes, or a text such as "1.5GB", that the large-N path may use beside ``X``: data that does
         not fit goes to a temporary file, a result that does not fit is a MemoryError. By default
-        half of the machine's memory.
+        half of the memory of the machine or, if that is less, of the container.
     verbose : bool, default=False
         Show a progress bar on a terminal while the tiles are computed.
 

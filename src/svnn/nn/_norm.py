@@ -3,16 +3,14 @@
 from __future__ import annotations
 
 import math
-from functools import cache
-from importlib import import_module
 from typing import Any
 
 import numpy as np
 import torch
 from torch import Tensor, nn
 
+from svnn._compiled import load
 from svnn.operators._cpu.memory import empty, workspace
-from svnn.operators._cpu.passes import kernels as cpu_kernels
 from svnn.operators._cpu.threads import run
 
 #: Nodes that a thread takes at a time.
@@ -174,9 +172,8 @@ def _slope(activation: nn.Module) -> float | None:
     return {nn.ReLU: 0.0, nn.Identity: 1.0}.get(type(activation))
 
 
-@cache
 def _kernels() -> Any:
-    return None if cpu_kernels() is None else import_module("svnn.nn._norm_kernels")
+    return load("svnn.nn._norm_kernels")
 
 
 def _sums(mode: int, y: Tensor, g: Tensor | None, factors: Tensor, pool: Tensor | None) -> Tensor:

@@ -3,14 +3,15 @@
 With ``d = y - pivot`` and ``v = scale d + offset``, the layer's output is :math:`u = \\max(v, slope\\, v)` and its
 readout :math:`p_{bh} = \\sum_j a_{bhj} u_{bj}`. Gradients come for u, or for p: then that of u is made on the way.
 
-Importing this module compiles it, or reads it from numba's cache on disk.
+Importing this module compiles it, or reads what was compiled before from disk.
 """
 
 from __future__ import annotations
 
 import numpy as np
-from numba import carray, cfunc, njit, types
+from numba import carray, njit, types
 
+from svnn._jit import cached_cfunc
 from svnn.operators._cpu.elementwise import dot, formula
 from svnn.operators._cpu.vectors import fetch_add, store
 
@@ -153,14 +154,14 @@ def _work(zero, job, address):
         _block(zero, job, item * job[BLOCK], min((item + 1) * job[BLOCK], job[B]), sums)
 
 
-@cfunc(types.void(types.CPointer(types.int64)), cache=True)
+@cached_cfunc(types.void(types.CPointer(types.int64)))
 def work32(pointer):
     """Work on a job in single precision."""
     job = carray(pointer, (FIELDS,))
     _work(np.float32(0), job, job.ctypes.data)
 
 
-@cfunc(types.void(types.CPointer(types.int64)), cache=True)
+@cached_cfunc(types.void(types.CPointer(types.int64)))
 def work64(pointer):
     """Work on a job in double precision."""
     job = carray(pointer, (FIELDS,))

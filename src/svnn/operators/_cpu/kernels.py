@@ -4,14 +4,15 @@
 adjoint, turns (B, N, K+1, F) into the sum over k of C^k u_k. Samples go in groups whose values
 lie side by side in a buffer of N rows of whole 64-byte vectors, which stays in cache for all K shifts.
 
-Importing this module compiles it, or reads it from numba's cache on disk.
+Importing this module compiles it, or reads what was compiled before from disk.
 """
 
 from __future__ import annotations
 
 import numpy as np
-from numba import carray, cfunc, njit, types
+from numba import carray, njit, types
 
+from svnn._jit import cached_cfunc
 from svnn.operators._cpu.vectors import (
     copy_vector,
     fetch_add,
@@ -171,14 +172,14 @@ def _work(zero, job, address):
             _pass(zero, job, item, buffers)
 
 
-@cfunc(types.void(types.CPointer(types.int64)), cache=True)
+@cached_cfunc(types.void(types.CPointer(types.int64)))
 def work32(pointer):
     """Work on a job in single precision."""
     job = carray(pointer, (FIELDS,))
     _work(np.float32(0), job, job.ctypes.data)
 
 
-@cfunc(types.void(types.CPointer(types.int64)), cache=True)
+@cached_cfunc(types.void(types.CPointer(types.int64)))
 def work64(pointer):
     """Work on a job in double precision."""
     job = carray(pointer, (FIELDS,))

@@ -2,15 +2,13 @@
 
 from __future__ import annotations
 
-import warnings
-from functools import cache
-from importlib import import_module
 from typing import Any, NamedTuple
 
 import numpy as np
 import torch
 from torch import Tensor
 
+from svnn._compiled import load
 from svnn.operators._cpu.memory import workspace
 from svnn.operators._cpu.threads import run
 
@@ -19,19 +17,9 @@ _LANE_BYTES = 256
 _MIN_ROW_BLOCK = 64
 
 
-@cache
 def kernels() -> Any:
-    """Return the compiled kernels, or None where numba is missing or cannot compile or cache them."""
-    try:
-        return import_module("svnn.operators._cpu.kernels")
-    except Exception as error:
-        reason = "is not installed" if isinstance(error, ImportError) else f"cannot compile the kernels ({error})"
-        warnings.warn(
-            f"numba {reason}: filters run on torch's own products, several times slower. pip install numba, or "
-            "set NUMBA_CACHE_DIR to a folder that can be written.",
-            stacklevel=2,
-        )
-        return None
+    """Return the compiled kernels, or None where torch has to do the work; see :func:`svnn._compiled.load`."""
+    return load("svnn.operators._cpu.kernels")
 
 
 class CPUMatrix(NamedTuple):

@@ -7,46 +7,59 @@ and for our passes; a second pool would fight the first one's waiting threads fo
 from __future__ import annotations
 
 import ctypes
-import sys
-from concurrent.futures import ThreadPoolExecutor
+from collections.abc import Callable
 from functools import cache
+from pathlib import Path
 from typing import Any
 
 import numpy as np
+import torch
+from threadpoolctl import threadpool_info
+
+from svnn._threads import Crew, forked, pool
 
 _C_FUNCTION = ctypes.CFUNCTYPE(None, ctypes.c_void_p)
 
 
 @cache
 def _openmp() -> Any:
-    """Return ``GOMP_parallel`` of the OpenMP runtime that torch has loaded, or None."""
-    if not sys.platform.startswith("linux"):
+    """Return ``GOMP_parallel`` of the OpenMP runtime that torch has loaded, or None where that is not GNU's."""
+    path = _torch_runtime()
+    if path is None or not path.name.startswith("libgomp"):
         return None
-    try:
-        # torch is imported, so the name finds the library it has brought.
-        parallel = ctypes.CDLL("libgomp.so.1").GOMP_parallel
-    except (OSError, AttributeError):
-        return None
+    parallel = ctypes.CDLL(str(path)).GOMP_parallel
     parallel.argtypes = [ctypes.c_void_p, ctypes.c_void_p, ctypes.c_uint, ctypes.c_uint]
     parallel.restype = None
     return parallel
 
 
-@cache
-def _pool(n_threads: int) -> ThreadPoolExecutor:
-    return ThreadPoolExecutor(n_threads - 1, thread_name_prefix="svnn")
+def _torch_runtime() -> Path | None:
+    """Return the OpenMP runtime that torch brought or, without one in its folder, the only one loaded."""
+    loaded = [Path(library["filepath"]) for library in threadpool_info() if library["user_api"] == "openmp"]
+    of_torch = [path for path in loaded if path.is_relative_to(Path(torch.__file__).resolve().parent)]
+    candidates = of_torch or loaded
+    return candidates[0] if len(candidates) == 1 else None
 
 
 def run(address: int, job: np.ndarray, n_threads: int) -> None:
-    """Call the C function at ``address`` with ``job`` on ``n_threads`` threads; return when all are done."""
+    """Call the C function at ``address`` with ``job`` on up to ``n_threads`` threads; return when all are done.
+
+    The first one that is there does all the work if the others come too late.
+    """
     data = job.ctypes.data
-    function = _C_FUNCTION(address)
-    if n_threads == 1:
-        function(data)
-    elif (parallel := _openmp()) is not None:
+    if n_threads > 1 and not forked() and (parallel := _openmp()) is not None:
         parallel(address, data, n_threads, 0)
-    else:  # plain threads: C functions run without the interpreter's lock
-        others = [_pool(n_threads).submit(function, data) for _ in range(n_threads - 1)]
+    else:
+        _run_plainly(_C_FUNCTION(address), data, n_threads)
+
+
+def _run_plainly(function: Callable[[int], None], data: int, n_threads: int) -> None:
+    """Share the work with plain threads: C functions run without the interpreter's lock."""
+    crew = Crew()
+    try:
+        for _ in range(n_threads - 1):
+            pool(n_threads).submit(crew.work, function, data)
         function(data)
-        for other in others:
-            other.result()
+        crew.dismiss()
+    finally:
+        crew.dismiss()  # again: an interrupt may have come on the way into the first; the others still write
