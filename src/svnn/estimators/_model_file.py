@@ -93,7 +93,7 @@ def _write_safetensors(file: IO[bytes], tensors: Mapping[str, Tensor], metadata:
 
 def _raw(value: Tensor) -> memoryview:
     """The bytes of a contiguous tensor in main memory, not copied."""
-    return memoryview(value.reshape(-1).view(torch.uint8).numpy())
+    return value.reshape(-1).view(torch.uint8).numpy().data
 
 
 @contextmanager

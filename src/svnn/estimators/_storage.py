@@ -184,11 +184,12 @@ def _architecture(module: Any, n_nodes: int) -> dict[str, Any]:
     if type(module) is not SVNN:
         raise ValueError(f"module_ is a {type(module).__name__}, not the network that fit made; it cannot be stored.")
     layers = [int(layer.out_features) for layer in module.head if isinstance(layer, nn.Linear)]
+    filters: Any = module.filters
     readout = module.readout
     return {
-        "in_features": int(module.filters[0].in_features),
+        "in_features": int(filters[0].in_features),
         "out_features": layers[-1],
-        "hidden": [int(layer.out_features) for layer in module.filters],
+        "hidden": [int(layer.out_features) for layer in filters],
         "order": int(module.order),
         "activation": next(name for name, kind in ACTIVATIONS.items() if type(module.activation) is kind),
         "dropout": float(module.dropout.p),
