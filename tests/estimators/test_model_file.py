@@ -10,6 +10,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+import sklearn.covariance
 import torch
 
 import svnn
@@ -17,6 +18,7 @@ from model_files import QUICK, X, classifier, contents, forge, read, regressor
 from svnn import ModelFileError, SVNNClassifier, SVNNRegressor
 from svnn.estimators import _model_file
 from svnn.estimators._storage import _FITTED
+from svnn.estimators._stored_values import _COVARIANCES
 
 
 class Mine(SVNNRegressor):
@@ -120,6 +122,17 @@ def test_parameters_that_cannot_be_used_are_refused_before_anything_is_written(p
     with pytest.raises(ValueError, match="lr must be"):
         copy.copy(regressor()).set_params(lr=-1).save(path)
     assert contents(path.parent) == []
+
+
+def test_every_covariance_estimator_can_be_stored():
+    known = []
+    for name, module in (("svnn", svnn.covariance), ("sklearn", sklearn.covariance)):
+        kinds = [each for each in map(module.__dict__.get, module.__all__) if hasattr(each, "get_params")]
+        assert len(kinds) >= 8
+        for kind in kinds:
+            known.append(_COVARIANCES.get(f"{name}.{kind.__name__}"))
+            assert known[-1] is kind
+    assert len(known) == len(_COVARIANCES)
 
 
 def test_matrices_that_torch_does_not_take_as_they_are(path):
