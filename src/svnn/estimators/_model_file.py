@@ -162,7 +162,9 @@ def read_model(path: Path) -> tuple[dict[str, Tensor], dict[str, Any]]:
             tensors = {key: file.get_tensor(key).clone() for key in file.keys()}  # noqa: SIM118
     except (FileNotFoundError, ModelFileError):
         raise
-    except (SafetensorError, OSError, ValueError, RecursionError) as error:
+    except OSError as error:
+        raise ModelFileError(f"{path} cannot be read ({error.strerror or error}).") from error
+    except (SafetensorError, ValueError, RecursionError) as error:
         raise ModelFileError(f"{path} is not a safetensors file or is damaged: {error}") from error
     _check_header(path, header, tensors)
     return tensors, header
