@@ -13,6 +13,7 @@ import toys
 
 from svnn.experiments._jobs import Job, derive_seed
 from svnn.experiments._runner import run
+from svnn.experiments._store import Store
 
 SETTINGS = {"repeats": 2, "pause": 0.0}
 
@@ -147,3 +148,21 @@ def test_workers_use_one_thread_however_many_there_are(tmp_path):
     before = dict(os.environ)
     assert [row["threads"] for row in run("threads", plan, {}, tmp_path, workers=2).rows] == ["1", "1"]
     assert dict(os.environ) == before
+
+
+@pytest.mark.parametrize(
+    "line",
+    [
+        *("[]", "3", "null", "{}", '{"name": "x"}', '{"name": 3, "status": "done", "rows": [], "seconds": 1}'),
+        *('{"name": "x", "status": "done"}', '{"name": "x", "status": "odd", "rows": [], "seconds": 1}'),
+        *('{"name": "x", "status": "done", "rows": [3], "seconds": 1}', '{"name": "x", "status": "failed"}'),
+        *('{"name": "x", "status": "done", "rows": [], "seconds": "1"}', "[" * 100_000),
+    ],
+    ids=lambda text: text[:60],
+)
+def test_a_damaged_line_of_results(tmp_path, line):
+    settings = {"seed": 0}
+    Store(tmp_path).describe(settings)
+    (tmp_path / "results.jsonl").write_text(line + "\n")
+    with pytest.raises(ValueError, match="line 1 is damaged"):
+        Store(tmp_path).open(settings)

@@ -2,14 +2,16 @@
 
 from __future__ import annotations
 
+import io
 import zipfile
 from itertools import pairwise
+from numbers import Integral
 from pathlib import Path
 
 import numpy as np
 from sklearn.utils import Bunch
 
-from svnn.datasets._files import PathLike, find_file
+from svnn.datasets._files import UNREADABLE, PathLike, find_file, read_member
 
 #: Ratios of share splits. Their logarithms are far beyond a usual day.
 SPLIT_RATIOS = (1.5, 2.0, 3.0, 4.0, 5.0, 6.0, 8.0, 10.0)
@@ -49,13 +51,20 @@ def load_genes(name: str, root: PathLike | None = None) -> Bunch:
     where = "It is in the R package datamicroarray: save its matrix as x and its classes as y with numpy.savez."
     path = find_file(root, (f"genes_{name}.npz",), f"genes, {name}", where)
     arrays = _read_arrays(path, "x", "y")
-    classes, y = np.unique(arrays["y"], return_inverse=True)
+    X, labels = _real(arrays["x"], np.float32), arrays["y"]
+    if X is None or X.ndim != 2 or not X.size:
+        raise ValueError(f"{path}: x must be a matrix of samples by genes, of finite numbers.")
+    if labels.ndim != 1 or (labels.dtype.kind == "f" and not np.isfinite(labels).all()):
+        raise ValueError(f"{path}: y must be a list of classes, one for each sample.")
+    if len(X) != len(labels):
+        raise ValueError(f"{path} has {len(X)} rows of x and {len(labels)} of y; save those that belong together.")
+    classes, y = np.unique(labels, return_inverse=True)
     return Bunch(
-        X=np.asarray(arrays["x"], dtype=np.float32),
+        X=X,
         y=y,
         groups=None,
         split=None,
-        feature_names=[f"gene{i}" for i in range(arrays["x"].shape[1])],
+        feature_names=[f"gene{i}" for i in range(X.shape[1])],
         target_names=[str(label) for label in classes],
         DESCR=f"Gene expression ({name}, R package datamicroarray), read from {path}.",
     )
@@ -122,27 +131,41 @@ def load_stocks(
     """
     if target not in ("volatility", "return"):
         raise ValueError(f'target must be "volatility" or "return", got {target!r}.')
-    if window < 1 or horizon < 1:
-        raise ValueError(f"window and horizon must be at least one day, got {window!r} and {horizon!r}.")
+    for days in (window, horizon):
+        if not isinstance(days, Integral) or isinstance(days, bool) or days < 1:
+            raise ValueError(f"window and horizon must be at least one day, got {window!r} and {horizon!r}.")
     where = "It is the data set stockdata of the R package huge: save its prices as close, its info column by column."
     path = find_file(root, ("stockdata.npz",), "stocks", where)
     arrays = _read_arrays(path, "close", "info")
-    prices = np.asarray(arrays["close"], dtype=np.float64)
-    if prices.ndim != 2 or not (prices > 0).all():
+    prices = _real(arrays["close"], np.float64)
+    if prices is None or prices.ndim != 2 or not prices.size or not (prices > 0).all():
         raise ValueError(f"{path}: close must be a matrix of days by stocks, of positive prices.")
+    n = prices.shape[1]
+    if arrays["info"].ndim != 1 or len(arrays["info"]) < 2 * n:
+        raise ValueError(f"{path}: info must be a list of the {n} symbols of the stocks, then their {n} sectors.")
     returns = np.diff(np.log(prices), axis=0)
+    if not returns.any():
+        raise ValueError(f"{path}: the prices in close never change; there is nothing to learn from them.")
     if adjust:
         returns = without_splits(returns)
     n_rows = len(returns) - window - horizon + 1
     split, kept = _chronological(n_rows, window + horizon - 1)
     past = np.lib.stride_tricks.sliding_window_view(returns, window, axis=0)[:n_rows]
     future = np.lib.stride_tricks.sliding_window_view(returns, horizon, axis=0)[window:]
-    y = np.log(np.abs(future).mean((1, 2))) if target == "volatility" else future.mean(1).sum(1)
-    n = prices.shape[1]
+    if target == "volatility":
+        moves = np.abs(future).mean((1, 2))
+        if len(still := kept[moves[kept] == 0]):
+            raise ValueError(
+                f"{path}: no price changes for {horizon} days in a row from day {still[0] + window} on, so their "
+                'volatility has no logarithm; use a longer horizon, or target="return".'
+            )
+        y = np.log(moves[kept])
+    else:
+        y = future.mean(1).sum(1)[kept]
     X = past[kept].astype(np.float32)
     return Bunch(
         X=X[:, :, 0] if window == 1 else X,
-        y=y[kept],
+        y=y,
         groups=None,
         split=split,
         returns=returns.astype(np.float32),
@@ -177,9 +200,27 @@ def _chronological(n_rows: int, gap: int) -> tuple[np.ndarray, np.ndarray]:
     return split, np.concatenate(parts)
 
 
+def _real(values: np.ndarray, dtype: type) -> np.ndarray | None:
+    """Return finite real numbers in the given type, and None for anything else."""
+    if values.dtype.kind not in "biuf":
+        return None
+    with np.errstate(over="ignore"):
+        values = values.astype(dtype)
+    return values if np.isfinite(values).all() else None
+
+
 def _read_arrays(path: Path, *names: str) -> dict[str, np.ndarray]:
     try:
-        with np.load(path, allow_pickle=False) as archive:
-            return {name: archive[name] for name in names}
-    except (zipfile.BadZipFile, KeyError, ValueError, EOFError, OSError) as error:
+        with zipfile.ZipFile(path) as archive:
+            return {name: _array(read_member(archive, f"{name}.npy")) for name in names}
+    except (*UNREADABLE, KeyError, OSError, MemoryError) as error:
         raise ValueError(f"{path} must be a numpy archive with {' and '.join(names)}: {error}") from error
+
+
+def _array(content: bytes) -> np.ndarray:
+    """Read an array from all of its bytes, whose checksum the zip has compared; no pickle."""
+    file = io.BytesIO(content)
+    array: np.ndarray = np.lib.format.read_array(file, allow_pickle=False)
+    if file.tell() < len(content):
+        raise ValueError("an array is smaller than its file")
+    return array

@@ -120,7 +120,7 @@ def load_dsads(
         X = np.empty((len(keys), len(CHANNELS), STEPS), dtype=np.float32)
         for row, (person, activity, segment) in zip(X, keys, strict=True):
             name = members.names[activity, person, segment]
-            row[...] = _read_segment(members.read(name), name).T
+            row[...] = _read_segment(members.read(name), members.title(name)).T
         origin = members.path
     groups, activities, numbers = np.array(keys).T
     return Bunch(
@@ -140,6 +140,8 @@ def load_dsads(
 
 
 def _read_segment(text: bytes, name: str) -> np.ndarray:
+    if not text.strip():
+        raise ValueError(f"{name} is empty; it must have {STEPS} lines of {len(CHANNELS)} numbers.")
     try:
         values = np.loadtxt(io.BytesIO(text), delimiter=",", dtype=np.float32, ndmin=2, comments=None)
     except ValueError as error:

@@ -35,6 +35,10 @@ class Members:
     names: dict[tuple[int, ...], str]
     read: Callable[[str], bytes]
 
+    def title(self, name: str) -> str:
+        """Name one of the files for a message: with the zip that it is in."""
+        return f"{name} in {self.path}" if self.path.is_file() else name
+
 
 def data_root(root: PathLike | None, title: str, where: str) -> Path:
     """Return the data folder: ``root``, or else what the environment variable ``SVNN_DATA`` says."""

@@ -47,7 +47,7 @@ def load_recordings(
         require(members, source, [s for s in chosen if (s,) not in members.names], "subjects")
         for subject in chosen:
             name = members.names[subject,]
-            values, runs = read_recording(members.read(name), n_columns, classes, name)
+            values, runs = read_recording(members.read(name), n_columns, classes, members.title(name))
             windows, first = sliding_windows(values[:, columns], runs, window=window, overlap=overlap)
             parts.append(
                 {
@@ -86,6 +86,8 @@ def read_recording(text: bytes, n_columns: int, activities: np.ndarray, name: st
     of an activity with a pause between them would become one.
     """
     lines = [line for line in text.splitlines() if line.strip()]
+    if not lines:
+        raise ValueError(f"{name} is empty; it must have {n_columns} numbers a line.")
     try:
         labels = np.array([line.rsplit(None, 1)[-1] for line in lines], dtype=bytes).astype(float)
         edges = run_edges(labels)

@@ -4,6 +4,9 @@ from __future__ import annotations
 
 import csv
 import gzip
+import io
+import math
+import zlib
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -26,6 +29,8 @@ class Table:
 
     def column(self, name: str) -> list[str]:
         """The cells of one column."""
+        if self.names.count(name) > 1:
+            raise ValueError(f"{self.path} has the column {name!r} twice; remove or rename one of them.")
         at = self.names.index(name)
         return [row[at].strip() for row in self.rows]
 
@@ -42,32 +47,49 @@ def number(cell: str, path: Path, column: str) -> float:
     if cell.lower() in MISSING:
         return np.nan
     try:
-        return float(cell)
+        value = float(cell)
     except ValueError:
-        raise ValueError(f"{path}: column {column!r} holds {cell!r}, which is not a number.") from None
+        value = math.nan
+    if not math.isfinite(value):
+        raise ValueError(f"{path}: column {column!r} holds {cell!r}, which is not a number.")
+    return value
 
 
 def read_table(path: PathLike) -> Table:
     """Read a table with a header, with commas, tabs or semicolons between cells; ``.gz`` is unpacked on the way."""
     path = Path(path)
+    text = _read_text(path)
+    delimiter = max("\t;,", key=text.partition("\n")[0].count)
+    reader = csv.reader(io.StringIO(text, newline=""), delimiter=delimiter, strict=True)
     try:
-        with (
-            gzip.open(path, "rt", newline="", encoding="utf-8-sig")
-            if path.suffix == ".gz"
-            else path.open(newline="", encoding="utf-8-sig") as file
-        ):
-            header = file.readline()
-            file.seek(0)
-            delimiter = max("\t;,", key=header.count)
-            names, *rows = (row for row in csv.reader(file, delimiter=delimiter) if row)
-    except (gzip.BadGzipFile, EOFError, UnicodeDecodeError, csv.Error) as error:
-        raise ValueError(f"{path} is not a readable table ({error}).") from error
-    except ValueError as error:
-        raise ValueError(f"{path} is empty.") from error
-    for line, row in enumerate(rows, 2):
+        lines = [(reader.line_num, row) for row in reader if row]
+    except csv.Error as error:
+        raise ValueError(f"{path} is not a readable table (line {reader.line_num}: {error}).") from error
+    if not lines:
+        raise ValueError(f"{path} is empty.")
+    names = [name.strip() for name in lines[0][1]]
+    if len(lines) == 1:
+        raise ValueError(f"{path} has a header, but no rows below it.")
+    for line, row in lines[1:]:
         if len(row) != len(names):
             raise ValueError(f"{path}: line {line} has {len(row)} cells, the header has {len(names)}.")
-    return Table(path, [name.strip() for name in names], rows)
+    return Table(path, names, [row for _, row in lines[1:]])
+
+
+def _read_text(path: Path) -> str:
+    if path.is_dir():
+        raise ValueError(f"{path} is a folder, not a table.")
+    try:
+        content = gzip.decompress(path.read_bytes()) if path.suffix == ".gz" else path.read_bytes()
+    except (gzip.BadGzipFile, EOFError, zlib.error) as error:
+        raise ValueError(f"{path} is not a readable table: it cannot be unpacked ({error}); get it again.") from error
+    try:
+        text = content.decode("utf-8-sig")
+        if "\0" in text:
+            raise ValueError("it holds null characters")
+    except ValueError as error:
+        raise ValueError(f"{path} is not a readable table: it is not text in UTF-8 ({error}); save it so.") from error
+    return text
 
 
 def load_released(name: str, root: PathLike | None = None) -> Bunch:
@@ -113,6 +135,10 @@ def load_released(name: str, root: PathLike | None = None) -> Bunch:
         values = np.array(table.rows, dtype=float)[:, first:]
     except ValueError as error:
         raise ValueError(f"{table.path} must hold numbers only: {error}") from error
+    if not np.isfinite(values).all():
+        raise ValueError(f"{table.path} must hold numbers only, it has cells that are infinite or not a number.")
+    if values.shape[1] < 2:
+        raise ValueError(f"{table.path} must have at least two columns of numbers: features, and the target.")
     return Bunch(
         X=np.ascontiguousarray(values[:, :-1]),
         y=values[:, -1].copy(),

@@ -13,7 +13,7 @@ import numpy as np
 from sklearn.utils import Bunch
 
 from svnn.datasets._files import PathLike, data_root, find_file
-from svnn.datasets._tables import MISSING, Table, read_table
+from svnn.datasets._tables import MISSING, Table, number, read_table
 
 #: The regions of the Desikan–Killiany atlas in FreeSurfer's order, with the number of the left one in ADNI's tables.
 REGIONS = {
@@ -146,7 +146,11 @@ def load_thickness(
         raise ValueError(
             f"No row of {tables[0].path} has both thickness and {target}; do the tables name subjects alike?"
         )
-    y, classes = _target([cell for cell, keep in zip(cells, kept, strict=True) if keep], target)
+    cells = [cell for cell, keep in zip(cells, kept, strict=True) if keep]
+    if target.lower() == "age":
+        y, classes = np.array([number(cell, everything[home].path, column) for cell in cells]), None
+    else:
+        y, classes = _target(cells)
     if target.lower() == "age" and home >= len(tables):
         y = y + _years(everything[0], everything[home], rows[0], rows[home])[kept]
     subjects = subjects[kept]
@@ -177,6 +181,8 @@ def _paths(table: Any, root: PathLike | None) -> list[Path]:
         return [find_file(root, patterns, table, where)]
     paths = [Path(path).expanduser() for path in (table if isinstance(table, list | tuple) else [table])]
     for path in paths:
+        if path.is_dir():
+            raise FileNotFoundError(f"{path} is a folder, not a table; name the file in it.")
         if not path.is_file():
             raise FileNotFoundError(f"{path}: no such table. Known names are {', '.join(KNOWN)}.")
     return paths
@@ -259,14 +265,11 @@ def _home(tables: list[Table], wanted: str) -> tuple[int, str]:
     raise ValueError(f"No column {wanted!r} in {', '.join(str(table.path) for table in tables)}.")
 
 
-def _target(cells: list[str], target: str) -> tuple[np.ndarray, list[str] | None]:
-    """Numbers for an age or where there are fractions; classes otherwise."""
-    values = None
+def _target(cells: list[str]) -> tuple[np.ndarray, list[str] | None]:
+    """Numbers where there are fractions; classes otherwise."""
     with suppress(ValueError):
         values = np.array(cells, dtype=float)
-    if target.lower() == "age" and values is None:
-        raise ValueError("The column of ages holds something that is not a number.")
-    if values is not None and (target.lower() == "age" or (values != np.round(values)).any()):
-        return values, None
+        if (values != np.round(values)).any():
+            return values, None
     classes, codes = np.unique(cells, return_inverse=True)
     return codes, [str(name) for name in classes]

@@ -1,7 +1,8 @@
 """scikit-learn estimators over the networks."""
 
 from svnn.estimators._classifier import SVNNClassifier
+from svnn.estimators._model_file import ModelFileError
 from svnn.estimators._regressor import SVNNRegressor
-from svnn.estimators._storage import ModelFileError, load
+from svnn.estimators._storage import load
 
 __all__ = ["ModelFileError", "SVNNClassifier", "SVNNRegressor", "load"]

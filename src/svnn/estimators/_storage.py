@@ -1,84 +1,77 @@
 """Fitted estimators on disk: one safetensors file with a JSON header; never pickle.
 
-The tensors hold the network's weights, the operator, the covariance and the standardisation; the
-header holds the parameters, the labels and a checksum of the tensors.
+The tensors hold the network's weights, the operator, the covariance and the standardisation; the header holds the
+parameters, the architecture, the labels and a checksum.
 """
 
 from __future__ import annotations
 
-import hashlib
-import json
-import os
-from pathlib import Path
+import math
+from collections.abc import Iterable
 from typing import Any
 
 import numpy as np
-import scipy.sparse as sp
-import sklearn.covariance
 import torch
-from safetensors import SafetensorError, safe_open
-from safetensors.torch import save_file
 from sklearn.utils.validation import check_is_fitted
-from torch import Tensor
+from torch import Tensor, nn
 
-import svnn.covariance
 from svnn.estimators._base import BaseSVNN
 from svnn.estimators._classifier import SVNNClassifier
-from svnn.estimators._parameters import pick_device
+from svnn.estimators._model_file import ModelFileError, given_path, read_model, write_model
+from svnn.estimators._parameters import pick_device, whole
 from svnn.estimators._regressor import SVNNRegressor
 from svnn.estimators._standardize import Standardizer
-from svnn.functional._array import is_torch
-from svnn.operators import CovarianceOperator, CSROperator, DenseOperator, LowRankOperator, plain_matrix
+from svnn.estimators._stored_values import decode, decode_labels, encode, encode_labels
+from svnn.nn import SVNN
+from svnn.nn._svnn import ACTIVATIONS
+from svnn.operators import CSROperator, DenseOperator, LowRankOperator
 
-FORMAT_VERSION = 1
-_CLASSES: dict[str, type[BaseSVNN]] = {c.__name__: c for c in (SVNNRegressor, SVNNClassifier)}
-_OPERATORS: dict[str, Any] = {c.backend: c for c in (DenseOperator, CSROperator, LowRankOperator)}
+#: The classes that a file may name; ``load`` adds to them those that its caller gives, and no others.
+_CLASSES: dict[str, type[BaseSVNN]] = {each.__name__: each for each in (SVNNRegressor, SVNNClassifier)}
+_USER = "subclass:"
+_OPERATORS: dict[str, Any] = {each.backend: each for each in (DenseOperator, CSROperator, LowRankOperator)}
 _NOT_STORED = ("callbacks",)
-
-
-class ModelFileError(ValueError):
-    """The file is not a model, is damaged, or was written by a newer version."""
+#: What comes of values in a header that svnn did not write; a RecursionError is a RuntimeError.
+_NONSENSE = (LookupError, TypeError, ValueError, AttributeError, AssertionError, ArithmeticError, RuntimeError)
+_MOST_LAYERS = 1000
+#: What ``fit`` sets, and this file stores in its own way.
+_FITTED = {
+    *("module_", "operator_", "covariance_", "history_", "n_iter_", "n_features_in_", "feature_names_in_", "classes_"),
+    *("_standardizer", "_target_standardizer", "_target_shape", "_n_values", "_device"),
+}
 
 
 def save(estimator: BaseSVNN, path: Any) -> None:
     """Write a fitted estimator to ``path``; see :meth:`SVNNRegressor.save`."""
     check_is_fitted(estimator)
+    _check_parameters(estimator)
     tensors: dict[str, Tensor] = {f"module.{k}": v for k, v in estimator.module_.state_dict().items()}
     for i, values in enumerate(estimator.operator_._tensors()):
         tensors[f"operator.{i}"] = values
     _put_standardizer(tensors, "standardizer", estimator._standardizer)
-    if isinstance(estimator, SVNNRegressor):
-        _put_standardizer(tensors, "target", estimator._target_standardizer)
     params = {k: v for k, v in estimator.get_params(deep=False).items() if k not in _NOT_STORED}
-    header = {
-        "format": FORMAT_VERSION,
-        "class": type(estimator).__name__,
-        "params": {k: _encode(v, f"params.{k}", tensors) for k, v in params.items()},
-        "covariance": _encode(estimator.covariance_, "covariance", tensors),
+    header: dict[str, Any] = {
+        "class": _class_name(type(estimator)),
+        "params": {k: encode(v, f"params.{k}", tensors) for k, v in params.items()},
+        "covariance": encode(estimator.covariance_, "covariance", tensors),
         "operator": {k: getattr(estimator.operator_, k) for k in ("backend", "scale", "adaptive")},
-        "module": {"in_features": estimator.module_.filters[0].in_features},
+        "module": _architecture(estimator.module_, estimator.n_features_in_),
         "n_features_in": estimator.n_features_in_,
         "feature_names_in": getattr(estimator, "feature_names_in_", np.array([])).tolist(),
         "history": estimator.history_,
     }
     if isinstance(estimator, SVNNClassifier):
-        labels = estimator.classes_
-        dates = labels.dtype.kind in "mM"  # JSON has no dates; their integers are exact
-        header["classes"] = {"dtype": labels.dtype.str, "values": (labels.astype("i8") if dates else labels).tolist()}
+        header["classes"] = encode_labels(estimator.classes_)
     elif isinstance(estimator, SVNNRegressor):
         header["target_shape"] = list(estimator._target_shape)
-    tensors = {k: v.detach().cpu().contiguous().clone() for k, v in tensors.items()}  # none may share memory
-    header["checksum"] = _checksum(tensors, header)
-    path = Path(path)
-    if not path.parent.is_dir():
-        raise FileNotFoundError(f"there is no folder {path.parent} to write {path.name} to.")
-    # Written beside and renamed: a crash leaves the old file or the new one, never half of one.
-    part = path.with_name(path.name + ".part")
-    save_file(tensors, part, metadata={"svnn": json.dumps(header)})
-    os.replace(part, path)
+        _put_standardizer(tensors, "target", estimator._target_standardizer)
+    if type(estimator) not in _CLASSES.values():
+        own = {k: v for k, v in vars(estimator).items() if k not in _FITTED and k not in estimator.get_params()}
+        header["attributes"] = {k: encode(v, f"attributes.{k}", tensors) for k, v in own.items()}
+    write_model(path, tensors, header)
 
 
-def load(path: Any, device: str = "auto") -> Any:
+def load(path: Any, device: str = "auto", *, classes: Iterable[type] = ()) -> Any:
     """Read an estimator written by ``save``.
 
     Parameters
@@ -86,6 +79,9 @@ def load(path: Any, device: str = "auto") -> Any:
     path : str or Path
     device : str, default="auto"
         Where to put the network.
+    classes : sequence of classes, optional
+        Your own subclasses of `SVNNRegressor` or `SVNNClassifier` that the file may hold. A file names its class, but
+        never brings its code: one that is neither svnn's nor in this list is not loaded.
 
     Returns
     -------
@@ -109,69 +105,137 @@ def load(path: Any, device: str = "auto") -> Any:
     >>> bool((again.predict(X) == model.predict(X)).all())
     True
     """
-    path = Path(path)
-    if not path.is_file():
-        raise FileNotFoundError(f"there is no model file {path}.")
-    tensors, header = _read(path)
-    try:
-        return _restore(tensors, header, pick_device(device))
-    except (KeyError, TypeError, ValueError, AttributeError, RuntimeError) as error:
-        raise ModelFileError(f"{path} is damaged: {type(error).__name__}: {error}") from error
+    known: dict[Any, Any] = dict(_CLASSES)
+    for each in classes:
+        if not (isinstance(each, type) and issubclass(each, tuple(_CLASSES.values()))):
+            raise ValueError(f"classes must be subclasses of SVNNRegressor or SVNNClassifier, got {each!r}.")
+        known[_class_name(each)] = each
+    target, path = pick_device(device), given_path(path)
+    # Weights that come into being in inference mode could not be trained.
+    with torch.inference_mode(False), torch.no_grad():
+        tensors, header = read_model(path)
+        name = str(header.get("class"))
+        if name not in known:
+            raise ModelFileError(
+                f"{path} holds a model of the class {name.removeprefix(_USER)}, which is not svnn's; to load a "
+                "subclass of your own, give it in classes=."
+            )
+        try:
+            return _restore(known[name], tensors, header, target)
+        except _NONSENSE as error:
+            why = str(error).partition("\n")[0]
+            raise ModelFileError(f"{path} is damaged: {type(error).__name__}: {why}") from error
 
 
-def _read(path: Path) -> tuple[dict[str, Tensor], dict[str, Any]]:
-    try:
-        with safe_open(path, framework="pt") as file:
-            metadata = file.metadata() or {}
-            tensors = {key: file.get_tensor(key) for key in file.keys()}  # noqa: SIM118
-    except (SafetensorError, OSError, ValueError) as error:
-        raise ModelFileError(f"{path} is not a safetensors file or is damaged: {error}") from error
-    if "svnn" not in metadata:
-        raise ModelFileError(f"{path} is a safetensors file, but not one that svnn wrote.")
-    try:
-        header = json.loads(metadata["svnn"])
-        version, checksum = header["format"], header["checksum"]
-    except (ValueError, KeyError, TypeError) as error:
-        raise ModelFileError(f"{path} is damaged: its header cannot be read ({error}).") from error
-    if not isinstance(version, int):
-        raise ModelFileError(f"{path} is damaged: its header cannot be read (format {version!r}).")
-    if version > FORMAT_VERSION:
-        raise ModelFileError(f"{path} has format {version}; this svnn reads up to {FORMAT_VERSION}. Upgrade svnn.")
-    if checksum != _checksum(tensors, header):
-        raise ModelFileError(f"{path} is damaged: its contents do not match their checksum.")
-    return tensors, header
-
-
-def _restore(tensors: dict[str, Tensor], header: dict[str, Any], device: torch.device) -> BaseSVNN:
-    params = {k: _decode(v, tensors) for k, v in header["params"].items()}
-    estimator = _CLASSES[header["class"]](**params)
+def _restore(kind: type, tensors: dict[str, Tensor], header: dict[str, Any], device: torch.device) -> BaseSVNN:
+    estimator: BaseSVNN = kind(**{k: decode(v, tensors) for k, v in header["params"].items()})
+    n = estimator.n_features_in_ = _whole(header["n_features_in"], "n_features_in")
+    _check_parameters(estimator)
     estimator._device = device
-    estimator._n_values = header["module"]["in_features"]
-    estimator.n_features_in_ = header["n_features_in"]
-    if header["feature_names_in"]:
-        estimator.feature_names_in_ = np.array(header["feature_names_in"], dtype=object)
-    estimator._standardizer = _get_standardizer(tensors, "standardizer")
+    n_values = estimator._n_values = _whole(header["module"]["in_features"], "in_features")
+    names = header["feature_names_in"]
+    _must(isinstance(names, list) and all(isinstance(name, str) for name in names), "feature_names_in")
+    if names:
+        _must(len(names) == n, "feature_names_in")
+        estimator.feature_names_in_ = np.array(names, dtype=object)
+    estimator._standardizer = _get_standardizer(tensors, "standardizer", (n, n_values))
     if isinstance(estimator, SVNNClassifier):
-        values, dtype = header["classes"]["values"], np.dtype(header["classes"]["dtype"])
-        estimator.classes_ = np.array(values, "i8").astype(dtype) if dtype.kind in "mM" else np.array(values, dtype)
+        estimator.classes_ = decode_labels(header["classes"])
         n_outputs = len(estimator.classes_)
     else:
         assert isinstance(estimator, SVNNRegressor)
-        estimator._target_shape = tuple(header["target_shape"])
-        estimator._target_standardizer = _get_standardizer(tensors, "target")
-        n_outputs = int(np.prod(estimator._target_shape))
-    estimator.covariance_ = _decode(header["covariance"], tensors)
-    parts = [tensors[k].to(device) for k in sorted(tensors) if k.startswith("operator.")]
-    estimator.operator_ = _OPERATORS[header["operator"]["backend"]](*parts)
-    estimator.operator_.scale = header["operator"]["scale"]
-    estimator.operator_.adaptive = header["operator"].get("adaptive", False)
-    estimator.module_ = estimator._build(estimator._n_values, n_outputs)
-    weights = {k.removeprefix("module."): v for k, v in tensors.items() if k.startswith("module.")}
-    estimator.module_.load_state_dict(weights)
-    estimator.module_.to(device).eval()
-    estimator.history_ = header["history"]
-    estimator.n_iter_ = len(estimator.history_["train_loss"])
+        shape = estimator._target_shape = tuple(_whole(size, "target_shape") for size in header["target_shape"])
+        _must(len(shape) < 2, "target_shape")
+        n_outputs = math.prod(shape)
+        estimator._target_standardizer = _get_standardizer(tensors, "target", (n_outputs,))
+    estimator.covariance_ = decode(header["covariance"], tensors)
+    _must(estimator.covariance_.shape == (n, n) and estimator.covariance_.dtype.kind in "biuf", "covariance")
+    estimator.operator_ = _get_operator(tensors, header["operator"], n, device)
+    estimator.module_ = _get_module(estimator, tensors, header["module"], n_outputs).to(device)
+    history = estimator.history_ = header["history"]
+    numbers = [value for values in history.values() for value in values]
+    _must(all(isinstance(value, (int, float)) for value in numbers), "history")
+    estimator.n_iter_ = len(history["train_loss"])
+    for name, value in header.get("attributes", {}).items():
+        _must(not hasattr(kind, name) and name not in _FITTED, f"attribute {name}")
+        setattr(estimator, name, decode(value, tensors))
     return estimator
+
+
+def _class_name(kind: type) -> str:
+    """Name svnn's own classes, and apart from them those of users, whatever they are called."""
+    return kind.__name__ if kind in _CLASSES.values() else _USER + kind.__name__
+
+
+def _check_parameters(estimator: BaseSVNN) -> None:
+    """Raise what ``fit`` would raise for these parameters, before they are written, and when they were read."""
+    estimator._check_parameters()
+    if len(estimator.hidden) + len(estimator.mlp) > _MOST_LAYERS:
+        raise ValueError(f"hidden and mlp name more than {_MOST_LAYERS} layers, which no model file may.")
+    with torch.device("meta"):  # takes no memory, whatever the sizes
+        estimator._build(1, 1)
+
+
+# -- the network --------------------------------------------------------------------------------------------
+
+
+def _architecture(module: Any, n_nodes: int) -> dict[str, Any]:
+    """Return what `SVNN` takes to build this network: parameters of an estimator may change after it was fitted."""
+    if type(module) is not SVNN:
+        raise ValueError(f"module_ is a {type(module).__name__}, not the network that fit made; it cannot be stored.")
+    layers = [int(layer.out_features) for layer in module.head if isinstance(layer, nn.Linear)]
+    filters: Any = module.filters
+    readout = module.readout
+    return {
+        "in_features": int(filters[0].in_features),
+        "out_features": layers[-1],
+        "hidden": [int(layer.out_features) for layer in filters],
+        "order": int(module.order),
+        "activation": next(name for name, kind in ACTIVATIONS.items() if type(module.activation) is kind),
+        "dropout": float(module.dropout.p),
+        "batch_norm": not isinstance(module.norms[0], nn.Identity),
+        "readout": readout.kind,
+        "heads": len(readout.weight) if readout.kind == "weighted" else 1,
+        "n_nodes": n_nodes,
+        "mlp": layers[:-1],
+        "node_dropout": float(readout.node_dropout.p),
+    }
+
+
+def _get_module(estimator: BaseSVNN, tensors: dict[str, Tensor], stored: dict[str, Any], n_outputs: int) -> SVNN:
+    """Build the network without memory, compare it with the tensors there are, and then let it have them."""
+    weights = {k.removeprefix("module."): v for k, v in tensors.items() if k.startswith("module.")}
+    with torch.device("meta"):
+        if "hidden" in stored:
+            _must(len(stored["hidden"]) + len(stored["mlp"]) <= len(weights), "number of layers")
+            _must(stored["out_features"] == n_outputs and stored["n_nodes"] == estimator.n_features_in_, "module")
+            module = SVNN(**stored)
+        else:  # files written before the architecture was
+            module = estimator._build(stored["in_features"], n_outputs)
+    expected = module.state_dict()
+    for key, value in expected.items():
+        same = value.shape == weights[key].shape and value.is_floating_point() == weights[key].is_floating_point()
+        _must(same, f"module.{key}")
+    module.load_state_dict(weights, assign=True)
+    return module.eval()
+
+
+def _get_operator(tensors: dict[str, Tensor], stored: dict[str, Any], n: int, device: torch.device) -> Any:
+    parts = [tensors[key] for key in sorted(tensors) if key.startswith("operator.")]
+    backend, scale, adaptive = stored["backend"], stored["scale"], stored.get("adaptive", False)
+    _must(all(part.is_floating_point() for part in (parts[:1] if backend == "csr" else parts)), "operator")
+    _must(backend != "csr" or not any(part.is_floating_point() for part in parts[1:]), "operator")
+    _must(scale is None or (isinstance(scale, float) and 0 < scale < math.inf), "scale of the operator")
+    _must(isinstance(adaptive, bool), "operator")
+    shapes = {"dense": [(n, n)], "csr": [parts[0].shape, parts[0].shape, (n + 1,)]}
+    shapes["lowrank"] = [(n, *parts[0].shape[1:]), parts[0].shape[1:]]
+    _must([tuple(part.shape) for part in parts] == shapes[backend], "shape of the operator")
+    operator = _OPERATORS[backend](*(part.to(device) for part in parts))
+    operator.scale, operator.adaptive = scale, adaptive
+    return operator
+
+
+# -- smaller parts ------------------------------------------------------------------------------------------
 
 
 def _put_standardizer(tensors: dict[str, Tensor], key: str, standardizer: Standardizer) -> None:
@@ -179,79 +243,18 @@ def _put_standardizer(tensors: dict[str, Tensor], key: str, standardizer: Standa
     tensors[f"{key}.scale"] = torch.as_tensor(standardizer.scale)
 
 
-def _get_standardizer(tensors: dict[str, Tensor], key: str) -> Standardizer:
-    return Standardizer(tensors[f"{key}.mean"].numpy(), tensors[f"{key}.scale"].numpy())
+def _get_standardizer(tensors: dict[str, Tensor], key: str, shape: tuple[int, ...]) -> Standardizer:
+    mean, scale = tensors[f"{key}.mean"], tensors[f"{key}.scale"]
+    for part in (mean, scale):
+        _must(part.shape in ((), shape) and part.is_floating_point() and bool(part.isfinite().all()), key)
+    return Standardizer(mean.numpy(), scale.numpy())
 
 
-def _encode(value: Any, key: str, tensors: dict[str, Tensor]) -> Any:
-    """Return JSON for ``value``; arrays go to ``tensors`` under ``key``."""
-    if value is None or isinstance(value, (bool, int, float, str)):
-        return value
-    if isinstance(value, np.generic):
-        return value.item()
-    if isinstance(value, (list, tuple)):
-        return {type(value).__name__: [_encode(v, f"{key}.{i}", tensors) for i, v in enumerate(value)]}
-    if isinstance(value, dict):
-        return {"dict": [[_encode(k, key, tensors), _encode(v, f"{key}.{k}", tensors)] for k, v in value.items()]}
-    if sp.issparse(value) or (is_torch(value) and value.layout != torch.strided):
-        csr = plain_matrix(value)
-        for name in ("data", "indices", "indptr"):
-            tensors[f"{key}.{name}"] = torch.as_tensor(getattr(csr, name))
-        return {"csr": key, "shape": list(csr.shape)}
-    if isinstance(value, np.ndarray) or is_torch(value):
-        tensors[key] = torch.as_tensor(value).clone()
-        return {"array": key}
-    if isinstance(value, torch.device):
-        return str(value)
-    if isinstance(value, (np.random.Generator, np.random.RandomState, torch.Generator)):
-        return None
-    if isinstance(value, CovarianceOperator) or hasattr(value, "columns"):
-        return _encode(plain_matrix(value), key, tensors)
-    known = _estimator_name(value)
-    if known is not None:
-        params = value.get_params(deep=False)
-        return {"estimator": known, "params": {k: _encode(v, f"{key}.{k}", tensors) for k, v in params.items()}}
-    raise ValueError(
-        f"{key.removeprefix('params.')}={value!r} cannot be stored without pickle. For a covariance estimator of your "
-        'own, set_params(covariance="precomputed", shift=model.covariance_) before saving.'
-    )
+def _whole(value: Any, name: str) -> int:
+    _must(whole(value, 1), name)
+    return int(value)
 
 
-def _decode(value: Any, tensors: dict[str, Tensor]) -> Any:
-    if not isinstance(value, dict):
-        return value
-    if "list" in value:
-        return [_decode(v, tensors) for v in value["list"]]
-    if "tuple" in value:
-        return tuple(_decode(v, tensors) for v in value["tuple"])
-    if "dict" in value:
-        return {_decode(k, tensors): _decode(v, tensors) for k, v in value["dict"]}
-    if "csr" in value:
-        parts = tuple(tensors[f"{value['csr']}.{name}"].numpy() for name in ("data", "indices", "indptr"))
-        return sp.csr_array(parts, shape=tuple(value["shape"]))
-    if "array" in value:
-        return tensors[value["array"]].numpy()
-    library, _, name = value["estimator"].partition(".")
-    module = {"svnn": svnn.covariance, "sklearn": sklearn.covariance}[library]
-    if name not in module.__all__:
-        raise KeyError(f"covariance estimator {value['estimator']}")
-    return getattr(module, name)(**{k: _decode(v, tensors) for k, v in value["params"].items()})
-
-
-def _estimator_name(value: Any) -> str | None:
-    """Name a covariance estimator of svnn or scikit-learn; no other class is ever loaded."""
-    name = type(value).__name__
-    for library, module in (("svnn", svnn.covariance), ("sklearn", sklearn.covariance)):
-        if name in module.__all__ and getattr(module, name) is type(value):
-            return f"{library}.{name}"
-    return None
-
-
-def _checksum(tensors: dict[str, Tensor], header: dict[str, Any]) -> str:
-    """Return a digest of the tensors and of the header without its checksum."""
-    rest = {k: v for k, v in header.items() if k != "checksum"}
-    digest = hashlib.sha256(json.dumps(rest, sort_keys=True).encode())
-    for key in sorted(tensors):
-        digest.update(key.encode())
-        digest.update(tensors[key].detach().contiguous().reshape(-1).view(torch.uint8).numpy().tobytes())
-    return digest.hexdigest()
+def _must(fine: bool, name: str) -> None:
+    if not fine:
+        raise ValueError(f"its {name} is not what svnn writes")

@@ -49,6 +49,12 @@ def canonical(value: Any) -> str:
     return json.dumps(value, sort_keys=True, separators=(",", ":"), ensure_ascii=False, allow_nan=False)
 
 
+def check_seed(seed: int) -> None:
+    """Raise a ``ValueError`` for a seed that is none: numpy's and scikit-learn's go from 0 to 2³² - 1."""
+    if not 0 <= seed < 2**32:
+        raise ValueError(f"--seed must be from 0 to {2**32 - 1}, got {seed}.")
+
+
 def derive_seed(*parts: Any) -> int:
     """Return a seed that follows from names and numbers alone, on every machine and in every order of work.
 

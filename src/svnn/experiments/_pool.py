@@ -10,6 +10,7 @@ import time
 import warnings
 from collections.abc import Iterable, Iterator
 from contextlib import contextmanager, suppress
+from multiprocessing import resource_tracker
 from multiprocessing.connection import Connection, wait
 from typing import Any
 
@@ -46,8 +47,9 @@ class Pool:
         size = min(size or self.size, self.size)
         while waiting or self._busy:
             while waiting and len(self._busy) < size:
-                worker = self._idle.pop() if self._idle else _Worker()
-                job = self._busy[worker] = waiting.pop()
+                with _held_back():
+                    worker = self._idle.pop() if self._idle else _Worker()
+                    job = self._busy[worker] = waiting.pop()
                 with suppress(OSError):  # a worker that died while idle is noticed below
                     worker.connection.send((job.run, {**job.key, **job.arguments}))
             ready = wait([worker.connection for worker in self._busy])
@@ -89,6 +91,33 @@ def _single_threaded() -> Iterator[None]:
                 del os.environ[name]
             else:
                 os.environ[name] = value
+
+
+@contextmanager
+def _held_back() -> Iterator[None]:
+    """Let Ctrl-C and SIGTERM wait for the end of the block, in which a process starts.
+
+    Interrupted halfway, the new process would find half of what it needs, and nobody would end it. It starts with
+    SIGINT blocked: Ctrl-C is for the parent from its first moment on.
+    """
+    if threading.current_thread() is not threading.main_thread() or not hasattr(signal, "pthread_sigmask"):
+        yield
+        return
+    came: list[int] = []
+    handlers = {each: signal.getsignal(each) for each in (signal.SIGINT, signal.SIGTERM)}
+    handlers = {each: handler for each, handler in handlers.items() if callable(handler)}
+    resource_tracker.ensure_running()  # multiprocessing starts it with its first process, and then unblocks SIGINT
+    mask = signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGINT})
+    try:
+        for each in handlers:  # a signal that another thread takes reaches this one in spite of the mask
+            signal.signal(each, lambda number, frame: came.append(number))
+        yield
+    finally:
+        for each, handler in handlers.items():
+            signal.signal(each, handler)
+        signal.pthread_sigmask(signal.SIG_SETMASK, mask)
+    for number in came[:1]:
+        signal.raise_signal(number)
 
 
 def _serve(connection: Connection) -> None:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import importlib
 import os
 from collections.abc import Sequence
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -13,9 +14,20 @@ from rich.console import Console
 from svnn import __version__
 from svnn.experiments import EXPERIMENTS
 from svnn.experiments import _style as style
+from svnn.experiments._jobs import check_seed
 from svnn.experiments._runner import Outcome, run
-from svnn.experiments._store import Store
+from svnn.experiments._store import Store, check_folder
 from svnn.experiments._tables import shown, write_csv
+
+
+@dataclass
+class Prepared:
+    """An experiment that can run: its module, settings and folder."""
+
+    name: str
+    module: Any
+    settings: dict[str, Any]
+    folder: Path
 
 
 def reproduce(
@@ -55,34 +67,62 @@ def reproduce(
     -------
     int
     """
+    prepared = prepare(name, out, quick=quick, datasets=datasets, repeats=repeats, jobs=jobs, seed=seed, fresh=fresh)
+    return run_prepared(prepared, jobs=jobs, fresh=fresh, retry_failed=retry_failed)
+
+
+def prepare(
+    name: str,
+    out: Path | None,
+    *,
+    quick: bool,
+    datasets: Sequence[str] | None,
+    repeats: int | None,
+    jobs: int | None,
+    seed: int,
+    fresh: bool,
+) -> list[Prepared]:
+    """Check all that was asked for, and write nothing; see :func:`reproduce` for the parameters."""
     if name != "all" and name not in EXPERIMENTS:
         raise ValueError(f"{name!r} is not known; `svnn reproduce --list` shows what there is.")
+    check_seed(seed)
     if jobs is not None and jobs < 1:
         raise ValueError(f"--jobs must be at least 1, got {jobs}.")
     if repeats is not None and repeats < 1:
         raise ValueError(f"--repeats must be at least 1, got {repeats}.")
     out = out or Path("runs/reproduce-quick" if quick else "runs/reproduce")
-    console = Console()
-    if not console.is_terminal:
-        console.width = 120
-    planned = _plan(list(EXPERIMENTS) if name == "all" else [name], quick, datasets, repeats, seed, console)
-    if not fresh:  # before hours are spent on the first of them
-        for each, (_, settings) in planned.items():
+    check_folder(out)
+    planned = _plan(list(EXPERIMENTS) if name == "all" else [name], quick, datasets, repeats, seed, _console())
+    for each, (_, settings) in planned.items():
+        check_folder(out / each)
+        if not fresh:  # before hours are spent on the first of them
             Store(out / each).check(settings)
+    return [Prepared(each, module, settings, out / each) for each, (module, settings) in planned.items()]
+
+
+def run_prepared(prepared: list[Prepared], *, jobs: int | None, fresh: bool, retry_failed: bool) -> int:
+    """Run what :func:`prepare` has checked; return the number of failed jobs."""
     failed = 0
-    for each, (module, settings) in planned.items():
+    for each in prepared:
         outcome = run(
-            each,
-            module.jobs,
-            settings,
-            out / each,
+            each.name,
+            each.module.jobs,
+            each.settings,
+            each.folder,
             workers=jobs or cores(),
             fresh=fresh,
             retry_failed=retry_failed,
         )
-        report(module, each, settings, outcome, out / each, console)
+        report(each.module, each.name, each.settings, outcome, each.folder, _console())
         failed += len(outcome.failures)
     return failed
+
+
+def _console() -> Console:
+    console = Console()
+    if not console.is_terminal:
+        console.width = 120
+    return console
 
 
 def _plan(
@@ -97,8 +137,10 @@ def _plan(
     modules = {name: importlib.import_module(f"svnn.experiments.{name.replace('-', '_')}") for name in names}
     known = {each: None for module in modules.values() for each in getattr(module, "DATASETS", ())}
     unknown = [each for each in datasets or () if each not in known]
-    if datasets and not known:
+    if datasets is not None and not known:
         raise ValueError(f"{names[0]} has no choice of data sets; leave out --datasets.")
+    if datasets is not None and not datasets:
+        raise ValueError(f"--datasets names none; there are {', '.join(known)}.")
     if unknown:
         raise ValueError(f"--datasets: {', '.join(unknown)} not known; there are {', '.join(known)}.")
     planned = {}
@@ -151,7 +193,7 @@ def report(
         console.print(note, markup=False, highlight=False)
     _print_failures(outcome, folder, console)
     listed = ", ".join(path.name for path in [*files, folder / "manifest.json"])
-    console.print(f"In {folder}: {listed}", soft_wrap=True, highlight=False)
+    console.print(f"In {folder}: {listed}", soft_wrap=True, highlight=False, markup=False)
     return files
 
 
@@ -180,7 +222,7 @@ def _print_failures(outcome: Outcome, folder: Path, console: Console) -> None:
     for failure in outcome.failures[:3]:
         key = ", ".join(f"{k}={v}" for k, v in failure.items() if k != "error")
         console.print(f"  {key}: {failure['error']}", style="red", highlight=False, markup=False, soft_wrap=True)
-    console.print(f"  all of them: {folder / 'results.jsonl'}", highlight=False, soft_wrap=True)
+    console.print(f"  all of them: {folder / 'results.jsonl'}", highlight=False, markup=False, soft_wrap=True)
 
 
 def cores() -> int:

@@ -17,6 +17,15 @@ EXTENT = ("repeats", "datasets", "models")
 _PACKAGES = ("svnn", "numpy", "scipy", "scikit-learn", "torch", "numba", "torch_geometric", "matplotlib")
 
 
+def check_folder(folder: Path) -> None:
+    """Raise an error where ``folder`` is not there and cannot be made, or may not be written to."""
+    there = next(path for path in (folder, *folder.absolute().parents) if path.exists())
+    if not there.is_dir():
+        raise NotADirectoryError(f"--out: {there} is not a folder; choose another.")
+    if not os.access(there, os.W_OK | os.X_OK):
+        raise PermissionError(f"--out: the folder {there} may not be written to; choose another.")
+
+
 class Store:
     """The folder of one experiment.
 
@@ -49,8 +58,8 @@ class Store:
 
     def _check_settings(self, settings: Mapping[str, Any]) -> None:
         try:
-            before = json.loads(self.manifest.read_text(encoding="utf-8"))["settings"]
-        except (ValueError, KeyError, TypeError):
+            before = dict(json.loads(self.manifest.read_text(encoding="utf-8"))["settings"].items())
+        except (ValueError, KeyError, TypeError, AttributeError, RecursionError):
             raise ValueError(
                 f"{self.manifest} cannot be read; choose another --out, or start over with --fresh."
             ) from None
@@ -75,8 +84,10 @@ class Store:
         for number, line in enumerate(whole.splitlines(), 1):
             try:
                 record = json.loads(line)
+                if not _is_record(record):
+                    raise ValueError
                 records[record["name"]] = record
-            except (ValueError, KeyError, TypeError):
+            except (ValueError, RecursionError):
                 raise ValueError(
                     f"{self.results}: line {number} is damaged; remove it, or start over with --fresh."
                 ) from None
@@ -103,6 +114,17 @@ class Store:
         new = self.manifest.with_suffix(".new")
         new.write_text(json.dumps(manifest, indent=2, ensure_ascii=False) + "\n", encoding="utf-8")
         new.replace(self.manifest)
+
+
+def _is_record(record: Any) -> bool:
+    """Say whether this is what the end of a job leaves: a name, a time, and rows or an error."""
+    if not isinstance(record, dict) or not isinstance(record.get("name"), str):
+        return False
+    if record.get("status") == "failed":
+        return isinstance(record.get("error"), str)
+    rows, seconds = record.get("rows"), record.get("seconds")
+    fine = isinstance(rows, list) and all(isinstance(row, dict) for row in rows)
+    return record.get("status") == "done" and fine and isinstance(seconds, (int, float))
 
 
 def _command(arguments: list[str]) -> str:

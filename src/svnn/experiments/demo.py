@@ -147,7 +147,7 @@ def run_demo(out: Path, quick: bool = False, seed: int = 0) -> list[Row]:
     written = [out / "results.csv"]
     if plot := _plot(rows, tasks(seed), out / "results.png"):
         written.append(plot)
-    console.print("Wrote " + " and ".join(str(path) for path in written))
+    console.print("Wrote " + " and ".join(str(path) for path in written), markup=False)
     return rows
 
 

@@ -1,14 +1,16 @@
-"""The command line: ``svnn``. Heavy imports wait until a command runs."""
+"""The commands of ``svnn``. Heavy imports wait until a command runs."""
 
 from __future__ import annotations
 
-import sys
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Annotated, Optional
 
 import typer
 
 from svnn import __version__
+from svnn.cli._signals import Stopped, stopping_in_order
 
 app = typer.Typer(
     help="Sparse covariance neural networks.",
@@ -22,6 +24,36 @@ def _show_version(wanted: bool) -> None:
     if wanted:
         typer.echo(f"svnn {__version__}")
         raise typer.Exit
+
+
+def _complain(text: object, colour: str = "red") -> None:
+    typer.secho(f"svnn: {text}", fg=colour, err=True)
+
+
+@contextmanager
+def _checking() -> Iterator[None]:
+    """Exit with 2, and one line, where what was asked for cannot be done."""
+    try:
+        yield
+    except (OSError, ValueError) as error:
+        _complain(error)
+        raise typer.Exit(2) from None
+
+
+@contextmanager
+def _working(stopped: str) -> Iterator[None]:
+    """Exit with 1, and one line, where the work fails; say ``stopped`` where a signal ends it."""
+    try:
+        with stopping_in_order():
+            yield
+    except Stopped as stop:
+        _complain(stopped, "yellow")
+        raise typer.Exit(128 + stop.args[0]) from None
+    except BrokenPipeError:  # nobody reads what is shown
+        raise typer.Exit(1) from None
+    except (OSError, ValueError) as error:
+        _complain(error)
+        raise typer.Exit(1) from None
 
 
 @app.callback()
@@ -41,9 +73,16 @@ def demo(
     seed: Annotated[int, typer.Option(help="Seed of the data, the splits and the networks.")] = 0,
 ) -> None:
     """Train S-VNNs, the dense VNN and two baselines on built-in data; print and write a table and a plot."""
+    from svnn.experiments._jobs import check_seed
+    from svnn.experiments._store import check_folder
+
+    with _checking():
+        check_seed(seed)
+        check_folder(out)
     from svnn.experiments.demo import run_demo
 
-    run_demo(out, quick=quick, seed=seed)
+    with _working("stopped."):
+        run_demo(out, quick=quick, seed=seed)
 
 
 @app.command()
@@ -82,10 +121,10 @@ def reproduce(
         if not list_:
             typer.secho("svnn: name one of these, or all.", fg="red", err=True)
         raise typer.Exit(0 if list_ else 2)
-    from svnn.experiments._reproduce import reproduce as run
+    with _checking():
+        from svnn.experiments._reproduce import prepare, run_prepared
 
-    try:
-        failed = run(
+        planned = prepare(
             name,
             out,
             quick=quick,
@@ -94,23 +133,8 @@ def reproduce(
             jobs=jobs,
             seed=seed,
             fresh=fresh,
-            retry_failed=retry_failed,
         )
-    except KeyboardInterrupt:
-        typer.secho("svnn: stopped; the same command goes on from here.", fg="yellow", err=True)
-        raise typer.Exit(130) from None
+    with _working("stopped; the same command goes on from here."):
+        failed = run_prepared(planned, jobs=jobs, fresh=fresh, retry_failed=retry_failed)
     if failed:
         raise typer.Exit(1)
-
-
-def main() -> None:
-    """Run the command line; errors are one line, without a stack trace."""
-    try:
-        app()
-    except (OSError, ValueError) as error:
-        typer.secho(f"svnn: {error}", fg="red", err=True)
-        sys.exit(1)
-
-
-if __name__ == "__main__":
-    main()

@@ -1,0 +1,130 @@
+"""Parameters, matrices and labels as JSON and tensors, and back. Only what is listed here is ever made from a file."""
+
+from __future__ import annotations
+
+import math
+from typing import Any
+
+import numpy as np
+import scipy.sparse as sp
+import sklearn.covariance
+import torch
+from torch import Tensor
+
+from svnn.covariance import (
+    ACV,
+    RCV,
+    AdaptiveThreshold,
+    GraphicalLasso,
+    HardThreshold,
+    SampleCovariance,
+    SoftThreshold,
+    WithinClass,
+)
+from svnn.functional._array import is_torch
+from svnn.operators import CovarianceOperator, plain_matrix
+
+_OURS = (ACV, RCV, AdaptiveThreshold, GraphicalLasso, HardThreshold, SampleCovariance, SoftThreshold, WithinClass)
+_THEIRS = (
+    sklearn.covariance.EllipticEnvelope,
+    sklearn.covariance.EmpiricalCovariance,
+    sklearn.covariance.GraphicalLasso,
+    sklearn.covariance.GraphicalLassoCV,
+    sklearn.covariance.LedoitWolf,
+    sklearn.covariance.MinCovDet,
+    sklearn.covariance.OAS,
+    sklearn.covariance.ShrunkCovariance,
+)
+#: The covariance estimators that a file may name. A name in a file is looked up here and nowhere else.
+_COVARIANCES: dict[str, Any] = {
+    **{f"svnn.{each.__name__}": each for each in _OURS},
+    **{f"sklearn.{each.__name__}": each for each in _THEIRS},
+}
+#: Bytes that all labels may take in memory: their type is a claim of the file.
+_LARGEST_LABELS = 2**28
+_NAMES = {each: name for name, each in _COVARIANCES.items()}
+
+
+def encode(value: Any, key: str, tensors: dict[str, Tensor]) -> Any:
+    """Return JSON for ``value``; arrays go to ``tensors`` under ``key``."""
+    if value is None or isinstance(value, (bool, int, float, str)):
+        return value
+    if isinstance(value, np.generic):
+        return encode(value.item(), key, tensors)
+    if isinstance(value, (list, tuple)):
+        kind = "tuple" if isinstance(value, tuple) else "list"
+        return {kind: [encode(v, f"{key}.{i}", tensors) for i, v in enumerate(value)]}
+    if isinstance(value, dict):
+        pairs = enumerate(value.items())
+        return {"dict": [[encode(k, key, tensors), encode(v, f"{key}.{i}", tensors)] for i, (k, v) in pairs]}
+    if sp.issparse(value) or (is_torch(value) and value.layout != torch.strided):
+        csr = plain_matrix(value)
+        for name in ("data", "indices", "indptr"):
+            tensors[f"{key}.{name}"] = torch.as_tensor(getattr(csr, name))
+        return {"csr": key, "shape": list(csr.shape)}
+    if is_torch(value):
+        tensors[key] = value
+        return {"array": key}
+    if isinstance(value, np.ndarray) and value.dtype.kind in "biuf":
+        # torch knows neither other byte orders nor steps backwards.
+        tensors[key] = torch.as_tensor(np.ascontiguousarray(value, value.dtype.newbyteorder("=")).reshape(value.shape))
+        return {"array": key}
+    if isinstance(value, torch.device):
+        return str(value)
+    if isinstance(value, (np.random.Generator, np.random.RandomState, torch.Generator)):
+        return None
+    if isinstance(value, CovarianceOperator) or hasattr(value, "columns"):
+        return encode(plain_matrix(value), key, tensors)
+    if type(value) in _NAMES:
+        params = value.get_params(deep=False)
+        return {
+            "estimator": _NAMES[type(value)],
+            "params": {k: encode(v, f"{key}.{k}", tensors) for k, v in params.items()},
+        }
+    raise ValueError(
+        f"{key.removeprefix('params.')}={value!r} cannot be stored without pickle. For a covariance estimator of your "
+        'own, set_params(covariance="precomputed", shift=model.covariance_) before saving.'
+    )
+
+
+def decode(value: Any, tensors: dict[str, Tensor]) -> Any:
+    """Return what :func:`encode` was given. What it cannot have written is one of Python's plain errors."""
+    if not isinstance(value, dict):
+        return value
+    if "list" in value:
+        return [decode(v, tensors) for v in value["list"]]
+    if "tuple" in value:
+        return tuple(decode(v, tensors) for v in value["tuple"])
+    if "dict" in value:
+        return {decode(k, tensors): decode(v, tensors) for k, v in value["dict"]}
+    if "csr" in value:
+        parts = tuple(tensors[f"{value['csr']}.{name}"].numpy() for name in ("data", "indices", "indptr"))
+        matrix = sp.csr_array(parts, shape=tuple(value["shape"]))
+        matrix.check_format(full_check=True)
+        return matrix
+    if "array" in value:
+        return tensors[value["array"]].numpy()
+    return _COVARIANCES[value["estimator"]](**{k: decode(v, tensors) for k, v in value["params"].items()})
+
+
+def encode_labels(labels: np.ndarray) -> dict[str, Any]:
+    """Return JSON for the classes: their type and values. JSON has no dates; their integers are exact."""
+    dates = labels.dtype.kind in "mM"
+    return {"dtype": labels.dtype.str, "values": (labels.astype("i8") if dates else labels).tolist()}
+
+
+def decode_labels(stored: Any) -> np.ndarray:
+    """Return the classes; a ``ValueError`` where these cannot be classes."""
+    values, dtype = stored["values"], np.dtype(str(stored["dtype"]))
+    kinds: dict[str, type | tuple[type, ...]] = {"b": bool, "f": (int, float), "U": str, "O": (bool, int, float, str)}
+    kind = kinds.get(dtype.kind, int)
+    if dtype.kind not in "biufUOmM" or not isinstance(values, list) or len(values) < 2:
+        raise ValueError(f"{len(values)} values of type {dtype} are not the labels of classes")
+    if not all(isinstance(v, kind) and (not isinstance(v, float) or math.isfinite(v)) for v in values):
+        raise ValueError("the labels of the classes are not of their type")
+    if len(values) * dtype.itemsize > _LARGEST_LABELS:
+        raise ValueError(f"{len(values)} labels of {dtype.itemsize} bytes each are too large")
+    labels = np.array(values, "i8").astype(dtype) if dtype.kind in "mM" else np.array(values, dtype)
+    if len(np.unique(labels)) != len(labels):
+        raise ValueError("two classes have the same label")
+    return labels
