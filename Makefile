@@ -38,7 +38,7 @@ test-plain: $(STAMP)
 # PIP_CONSTRAINT, unlike -c, also holds for what builds the package.
 $(OLDEST)/installed: pyproject.toml constraints.txt constraints-oldest.txt
 	$(PYTHON) -m venv $(OLDEST)
-	PIP_CONSTRAINT=$(CURDIR)/constraints-oldest.txt $(OLDEST)/bin/python $(PIP_INSTALL) -e ".[dev]"
+	PIP_CONSTRAINT=$(CURDIR)/constraints-oldest.txt $(OLDEST)/bin/python $(PIP_INSTALL) -e ".[test]"
 	@touch $@
 
 test-oldest: $(OLDEST)/installed
