@@ -1,32 +1,53 @@
 # Two commands do everything from a bare clone: `make demo` and `make test`.
 
 PYTHON ?= python3
-VENV := .venv
+VENV ?= .venv
+OLDEST ?= .venv-oldest
 BIN := $(VENV)/bin
 STAMP := $(VENV)/installed
-BENCH := $(VENV)/installed-bench
+PIP_INSTALL := -m pip install --quiet --disable-pip-version-check
+PYTEST := -m pytest -n auto --dist worksteal
 
-.PHONY: help demo test lint format defaults bench bench-gpu clean
+.PHONY: help demo test test-plain test-oldest test-all lint format defaults bench bench-gpu clean
 
 help:
 	@echo "make demo      set up, train S-VNNs and baselines on built-in data, write runs/demo/"
 	@echo "make test      set up, then lint, type-check, check import layers and run the tests"
+	@echo "make test-all  make test, then the tests without the numba kernels (make test-plain)"
+	@echo "               and with the oldest versions allowed (make test-oldest)"
 	@echo "make defaults  how well the default estimators predict (SVNN_DATA adds the real data sets)"
 	@echo "make bench     speed against PyG, torch and scipy in one run (ten minutes or so); writes runs/bench/"
 	@echo "make bench-gpu the GPU part: a covariance of 100,000 features, a training step on 20,000 nodes"
 	@echo "make format    format the code"
-	@echo "make clean     remove the environment and caches"
+	@echo "make clean     remove the environments and caches"
 
 $(STAMP): pyproject.toml constraints.txt
 	$(PYTHON) -m venv $(VENV)
-	$(BIN)/python -m pip install --quiet --disable-pip-version-check -c constraints.txt -e ".[dev]"
+	$(BIN)/python $(PIP_INSTALL) -c constraints.txt -e ".[dev]"
 	@touch $@
 
 demo: $(STAMP)
 	$(BIN)/svnn demo --out runs/demo
 
 test: lint
-	$(BIN)/python -m pytest -n auto --dist worksteal
+	$(BIN)/python $(PYTEST)
+
+test-plain: $(STAMP)
+	SVNN_NUMBA=0 $(BIN)/python $(PYTEST)
+
+# PIP_CONSTRAINT, unlike -c, also holds for what builds the package.
+$(OLDEST)/installed: pyproject.toml constraints.txt constraints-oldest.txt
+	$(PYTHON) -m venv $(OLDEST)
+	PIP_CONSTRAINT=$(CURDIR)/constraints-oldest.txt $(OLDEST)/bin/python $(PIP_INSTALL) -e ".[test]"
+	@touch $@
+
+test-oldest: $(OLDEST)/installed
+	$(OLDEST)/bin/python $(PYTEST)
+
+test-all:
+	$(MAKE) test
+	$(MAKE) test-plain
+	$(MAKE) test-oldest
 
 lint: $(STAMP)
 	$(BIN)/ruff check .
@@ -37,11 +58,7 @@ lint: $(STAMP)
 defaults: $(STAMP)
 	$(BIN)/python benchmarks/defaults.py
 
-$(BENCH): $(STAMP)
-	$(BIN)/python -m pip install --quiet --disable-pip-version-check -c constraints.txt -e ".[bench]"
-	@touch $@
-
-bench: $(BENCH)
+bench: $(STAMP)
 	$(BIN)/python benchmarks/run.py --out runs/bench
 
 bench-gpu: $(STAMP)
@@ -52,4 +69,4 @@ format: $(STAMP)
 	$(BIN)/ruff format .
 
 clean:
-	rm -rf $(VENV) .pytest_cache .mypy_cache .ruff_cache .import_linter_cache .hypothesis
+	rm -rf $(VENV) $(OLDEST) .pytest_cache .mypy_cache .ruff_cache .import_linter_cache .hypothesis

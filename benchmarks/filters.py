@@ -79,7 +79,7 @@ QUICK = (Workload(4, 30, 1, 1, (1, 1), (1, 1)), Workload(3, 40, 40, 0.2, (1, 1),
 def random_covariance(n: int, density: float, seed: int = 0) -> sp.csr_array:
     """Return a symmetric matrix of norm about one: random values on a random pattern, with its diagonal."""
     rng = np.random.default_rng(seed)
-    upper = sp.triu(sp.random_array((n, n), density=density, rng=rng, data_sampler=rng.standard_normal), 1)
+    upper = sp.triu(sp.random_array((n, n), density=density, random_state=rng, data_sampler=rng.standard_normal), 1)
     C = sp.csr_array(upper + upper.T + sp.diags_array(rng.standard_normal(n)))
     return sp.csr_array(C / (2 * max(n * density, 1) ** 0.5), dtype=np.float32)
 

@@ -3,19 +3,29 @@
 from __future__ import annotations
 
 import os
+import random
 from pathlib import Path
 
 import numpy as np
 import pytest
 import torch
-from hypothesis import settings
+from hypothesis import HealthCheck, settings
 
 from kernel_spy import BANKS, Kernels
 from svnn._compiled import load
 
 torch.set_num_threads(1)
-settings.register_profile("svnn", deadline=None, derandomize=True, max_examples=50)
+settings.register_profile(
+    "svnn", deadline=None, derandomize=True, max_examples=50, suppress_health_check=[HealthCheck.too_slow]
+)
 settings.load_profile("svnn")
+
+
+def pytest_runtest_setup() -> None:
+    """Start every test from the same global seeds, whatever ran before it in the same process."""
+    random.seed(0)
+    np.random.seed(0)  # noqa: NPY002 - what scikit-learn draws from where no random_state is given
+    torch.manual_seed(0)
 
 
 @pytest.fixture

@@ -29,8 +29,6 @@ def stored(result):
 @pytest.mark.parametrize("name", filters.NAMES)
 @pytest.mark.parametrize("w", [filters.Workload(3, 20, 1, 0.3), filters.Workload(2, 17, 40, 1.0, order=2)])
 def test_rivals_compute_what_we_compute(name, w):
-    if name in filters.PYG:
-        pytest.importorskip("torch_geometric")
     C = filters.random_covariance(w.nodes, w.density)
     x, weight, bias, g = filters.tensors(w)
     expected = sum(torch.from_numpy(C.toarray()).matrix_power(k) @ x @ weight[k] for k in range(w.order + 1)) + bias
@@ -101,7 +99,6 @@ def test_auto_reports_its_losses():
 
 
 def test_curves_are_drawn(tmp_path):
-    pytest.importorskip("matplotlib")
     points = {name: [1.0, 2.0] for name in curves.NAMES} | {"PyG CSR": [3.0, None]}
     result = {
         "batch": 2,

@@ -75,8 +75,7 @@ def _reject_text_columns(X: Any) -> None:
     """Name the columns of a data frame that hold text; scikit-learn names only the first value."""
     if not (hasattr(X, "columns") and hasattr(X, "dtypes")):
         return
-    dtypes = list(X.dtypes)
-    text = [str(c) for c, d in zip(X.columns, dtypes, strict=True) if _is_text(d)]
+    text = [str(c) for i, (c, d) in enumerate(zip(X.columns, list(X.dtypes), strict=True)) if _is_text(X, i, d)]
     if text:
         shown = ", ".join(repr(c) for c in text[:5]) + (" …" if len(text) > 5 else "")
         raise ValueError(
@@ -85,7 +84,8 @@ def _reject_text_columns(X: Any) -> None:
         )
 
 
-def _is_text(dtype: Any) -> bool:
-    return (
-        str(dtype).lower() in ("str", "string", "category", "categorical", "utf8") or "datetime" in str(dtype).lower()
-    )
+def _is_text(X: Any, column: int, dtype: Any) -> bool:
+    name = str(dtype).lower()
+    if name == "object" and hasattr(X, "iloc"):  # how pandas stores text before its version 3; may hold numbers too
+        return any(isinstance(value, str) for value in X.iloc[:, column])
+    return name in ("str", "string", "category", "categorical", "utf8") or "datetime" in name

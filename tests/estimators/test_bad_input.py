@@ -21,6 +21,7 @@ QUICK = {"max_epochs": 30, "hidden": (8,), "random_state": 0}
         (lambda X: X[:, :0], "0 feature"),
         (lambda X: X[:-1], "inconsistent numbers of samples"),
         (lambda X: pd.DataFrame(X).assign(sex="f"), "not numbers: 'sex'"),
+        (lambda X: pd.DataFrame(X).assign(sex=pd.Series(["f"] * len(X), dtype=object)), "not numbers: 'sex'"),
     ],
 )
 def test_bad_data_is_named(estimator, spoil, message, data):
@@ -90,6 +91,13 @@ def test_a_wrong_number_of_values_per_node_is_an_error(rng):
 def test_bad_parameters_are_named(parameters, message, data):
     with pytest.raises(ValueError, match=message):
         SVNNRegressor(**{**QUICK, **parameters}).fit(*data)
+
+
+def test_numbers_in_columns_of_objects_are_taken(data):
+    X, y = data
+    frame = pd.DataFrame(X).astype({0: object})
+    expected = SVNNRegressor(**QUICK).fit(pd.DataFrame(X), y).predict(X)
+    np.testing.assert_array_equal(SVNNRegressor(**QUICK).fit(frame, y).predict(frame), expected)
 
 
 @pytest.mark.skipif(torch.cuda.is_available(), reason="has a GPU")

@@ -13,8 +13,6 @@ from svnn.experiments import _style as style
 from svnn.experiments._runner import _collect
 from svnn.experiments._tables import shown, write_csv
 
-pytest.importorskip("matplotlib")
-
 TRAINING = {"epochs": 1, "samples": 60, "N": 15, "repeats": 2, "components": [3]}
 REAL = {"datasets": ["dsads", "ixi"], "epochs": 1, "patience": 1, "features": 4, "repeats": 2, "timings": 1, "draws": 2}
 SMALL = {

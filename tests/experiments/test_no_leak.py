@@ -76,8 +76,6 @@ def random_split(name: str, data: Any) -> _data.Split:
 
 
 def make(model: str, split: _data.Split, **settings: Any) -> Any:
-    if model == "NeighSampl":
-        pytest.importorskip("torch_geometric")
     estimator = build(model, is_classes(split), configurations(model, GRID)[0], {**SETTINGS, **settings}, 0)
     quick = {"max_observations": 30} if "max_observations" in estimator.get_params() else {}
     return estimator.set_params(**quick)

@@ -67,8 +67,6 @@ def test_an_official_split_is_kept(made_up):
 @pytest.mark.parametrize("dataset", ["dsads", "ixi"])
 @pytest.mark.parametrize("model", MODELS)
 def test_every_model_fits_scores_and_never_sees_test_rows(made_up, model, dataset):
-    if model == "NeighSampl":
-        pytest.importorskip("torch_geometric")
     config = configurations(model, {**GRID, "components": [3], "mlp": [[8]]})[-1]
     (row,) = fit_and_score(dataset, model, config, 0, SMALL)
     assert np.isfinite(row["score"]) and np.isfinite(row["validation"]) and row["fit_seconds"] > 0

@@ -58,5 +58,7 @@ def write(outcome, folder):
 
 
 if __name__ == "__main__":
+    # Where the tests run in the background of a shell, what they start would not hear Ctrl-C.
+    signal.signal(signal.SIGINT, signal.default_int_handler)
     target = Path(sys.argv[1])
     write(run("toys", plan, {"repeats": 5, "pause": 0.5}, target, workers=int(sys.argv[2])), target)

@@ -6,6 +6,7 @@ import dataclasses
 
 import advice as advice_benchmark
 import numpy as np
+import pandas as pd
 import pytest
 import scipy.sparse as sp
 import torch
@@ -193,7 +194,6 @@ def test_it_prints_a_short_report(sparse_advice):
 
 
 def test_pandas_takes_the_table(sparse_advice):
-    pd = pytest.importorskip("pandas")
     frame = pd.DataFrame(sparse_advice.table)
     assert list(frame.columns) == ["estimator", "kind", "density", "error", "matrix_error"]
     assert frame["error"].is_monotonic_increasing and set(frame["kind"]) == {"dense", "threshold", "stochastic"}
@@ -201,7 +201,6 @@ def test_pandas_takes_the_table(sparse_advice):
 
 
 def test_units_seeds_frames_and_tensors_do_not_matter(rng):
-    pd = pytest.importorskip("pandas")
     X = draw(make_sparse_covariance(20, 0.1, "block", random_state=0), 150, 1)
     base = advise(X, n_splits=5, random_state=0)
     for other in (X * rng.uniform(0.01, 100, 20) + 7, pd.DataFrame(X), torch.tensor(X), X.tolist()):

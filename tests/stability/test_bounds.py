@@ -49,7 +49,7 @@ def test_filter_bound_takes_sparse_matrices_and_estimators(rng):
 def test_filter_bound_of_large_sparse_matrices(rng, monkeypatch):
     monkeypatch.setattr(_norms, "_EXACT_LIMIT", 100)
     n = 500
-    R = sp.random_array((n, n), density=0.004, rng=rng)
+    R = sp.random_array((n, n), density=0.004, random_state=rng)
     A = sp.csr_array(sp.eye_array(n) + 0.2 * (R + R.T))
     B = A * (abs(A) > 0.1)
     truth = np.linalg.norm((A @ A - B @ B).toarray())

@@ -204,7 +204,7 @@ def test_large_sparse_matrices(rng, monkeypatch, deterministic):
     monkeypatch.setattr(_norms, "_EXACT_LIMIT", 100)
     monkeypatch.setattr(_norms, "_BLOCK_LIMIT", 100)
     n = 300
-    R = sp.random_array((n, n), density=0.01, rng=rng)
+    R = sp.random_array((n, n), density=0.01, random_state=rng)
     A = sp.csr_array(sp.eye_array(n) + 0.3 * (R + R.T))
     B = A * (abs(A) > 0.15)
     module = random_network(rng, n, hidden=(4, 4), order=2, readout="mean", normalize=True)

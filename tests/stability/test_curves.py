@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import numpy as np
+import pandas as pd
 import pytest
 import torch
 
@@ -11,7 +12,6 @@ from svnn.datasets import make_sparse_cov
 from svnn.stability import stability_curve
 from svnn.stability._records import Records
 
-pd = pytest.importorskip("pandas")
 QUICK = {"max_epochs": 15, "hidden": (8,), "random_state": 0}
 DATA = make_sparse_cov(n_samples=1600, n_features=24, random_state=0)
 TEST, POOL = DATA.X[200:260], DATA.X[300:]

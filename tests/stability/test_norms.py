@@ -7,7 +7,7 @@ from svnn.stability._norms import Spectrum, bank_change, frobenius, lanczos
 
 
 def sparse_symmetric(rng, n, density):
-    A = sp.random_array((n, n), density=density / 2, rng=rng, data_sampler=lambda size: rng.standard_normal(size))
+    A = sp.random_array((n, n), density=density / 2, random_state=rng, data_sampler=rng.standard_normal)
     return sp.csr_array(A + A.T + sp.eye_array(n))
 
 

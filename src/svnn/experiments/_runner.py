@@ -126,6 +126,7 @@ def is_timing(name: str) -> bool:
 
 def _progress() -> Progress:
     screen = Console(stderr=True)
+    screen.quiet = not screen.is_terminal  # before its version 14.3, rich ends even a disabled bar with an empty line
     return Progress(
         TextColumn("{task.description}"),
         BarColumn(),
@@ -136,6 +137,6 @@ def _progress() -> Progress:
         TimeRemainingColumn(),
         console=screen,
         transient=True,
-        disable=not screen.is_terminal,
+        disable=screen.quiet,
         speed_estimate_period=600,
     )

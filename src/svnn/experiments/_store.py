@@ -7,7 +7,7 @@ import os
 import platform
 import sys
 from collections.abc import Mapping
-from datetime import datetime, timezone
+from datetime import UTC, datetime
 from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
 from typing import Any
@@ -109,7 +109,7 @@ class Store:
             "command": _command(sys.argv[1:]),
             "versions": {"python": platform.python_version(), **_versions()},
             "machine": {"system": platform.platform(), "processor": _processor(), "cores": os.cpu_count()},
-            "written": datetime.now(timezone.utc).isoformat(timespec="seconds"),
+            "written": datetime.now(UTC).isoformat(timespec="seconds"),
         }
         new = self.manifest.with_suffix(".new")
         new.write_text(json.dumps(manifest, indent=2, ensure_ascii=False) + "\n", encoding="utf-8")

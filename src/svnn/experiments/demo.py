@@ -130,7 +130,8 @@ def run_demo(out: Path, quick: bool = False, seed: int = 0) -> list[Row]:
     rows = []
     columns = (TextColumn("{task.description:32}"), BarColumn(), MofNCompleteColumn(), TimeElapsedColumn())
     screen = Console(stderr=True)
-    with Progress(*columns, console=screen, transient=True, disable=not screen.is_terminal) as bar:
+    screen.quiet = not screen.is_terminal  # before its version 14.3, rich ends even a disabled bar with an empty line
+    with Progress(*columns, console=screen, transient=True, disable=screen.quiet) as bar:
         progress = bar.add_task("", total=len(todo))
         for task, name, model in todo:
             bar.update(progress, description=f"{task.name}: {name}")

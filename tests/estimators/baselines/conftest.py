@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from importlib.util import find_spec
-
 import numpy as np
 import pytest
 from sklearn.base import clone
@@ -12,7 +10,6 @@ from sklearn.datasets import load_diabetes, load_digits
 from svnn import SVNNClassifier, SVNNRegressor
 from svnn.estimators import baselines
 
-HAS_PYG = find_spec("torch_geometric") is not None
 QUICK = {"max_epochs": 30, "lr": 0.02, "averaging": 0.9, "random_state": 0}
 
 
@@ -32,12 +29,7 @@ def every(task: str) -> dict[str, object]:
     }
 
 
-NAMES = [
-    pytest.param(name, marks=pytest.mark.skipif(not HAS_PYG, reason="needs torch_geometric"))
-    if name == "neighbour sampling"
-    else name
-    for name in every("Regressor")
-]
+NAMES = list(every("Regressor"))
 
 
 @pytest.fixture(params=NAMES)

@@ -2,15 +2,13 @@
 
 from __future__ import annotations
 
-from importlib.util import find_spec
-
 import numpy as np
 import pytest
 
 from svnn import SVNNClassifier, SVNNRegressor
 from svnn.estimators import baselines
 
-FAMILIES = ["MLP", "PCAMLP"] + (["NeighborSampling"] if find_spec("torch_geometric") else [])
+FAMILIES = ["MLP", "PCAMLP", "NeighborSampling"]
 
 
 @pytest.fixture

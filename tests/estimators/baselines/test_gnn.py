@@ -61,10 +61,6 @@ def test_nothing_else_needs_it():
 class TestWithPyG:
     """What PyTorch Geometric computes."""
 
-    @pytest.fixture(autouse=True)
-    def _needs_pyg(self):
-        pytest.importorskip("torch_geometric")
-
     def network(self, dense):
         torch.manual_seed(0)
         return GCN(3, 2, (4, 5), "leaky_relu", 0.0, True, Readout("mean", 5), (6,), dense)

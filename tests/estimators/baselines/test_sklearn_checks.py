@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from importlib.util import find_spec
-
 import pytest
 from sklearn.utils.estimator_checks import parametrize_with_checks
 
@@ -29,9 +27,9 @@ ESTIMATORS = [
     PCAMLPRegressor(reduction="sparse", **QUICK),
     PCASVMRegressor(),
     PCASVMClassifier(),
+    NeighborSamplingRegressor(**QUICK),
+    NeighborSamplingClassifier(**QUICK),
 ]
-if find_spec("torch_geometric") is not None:
-    ESTIMATORS += [NeighborSamplingRegressor(**QUICK), NeighborSamplingClassifier(**QUICK)]
 
 SPLIT = (
     "repeating a row changes the random split into training and validation rows and the batches; "
