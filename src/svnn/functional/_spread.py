@@ -38,7 +38,8 @@ def is_constant(low: Any, high: Any, eps: float | None = None) -> Any:
     eps = limits_of(low).eps if eps is None else eps
     largest = namespace(low).maximum(abs(low), abs(high))
     with np.errstate(over="ignore", invalid="ignore"):
-        return high - low <= _UNITS * eps * largest
+        gap = high - low
+        return (gap <= _UNITS * eps * largest) & (gap < np.inf)
 
 
 def power_of_two(size: Any) -> Any:
