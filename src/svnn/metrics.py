@@ -85,7 +85,7 @@ def _support(C: Any, tol: float, name: str) -> tuple[np.ndarray, int]:
         raise ValueError(f"{name} holds NaN or infinite values; remove or impute them first.")
     _check_symmetric(C, name)
     C = C.tocoo()
-    rows, columns = (index.astype(np.int64) for index in C.coords)
+    rows, columns = (index.astype(np.int64) for index in (C.row, C.col))
     kept = (rows < columns) & (abs(C.data) > tol)
     return rows[kept] * n + columns[kept], n
 

@@ -103,6 +103,7 @@ def standardize(X: Any, sample_weight: Any, correlation: bool, limit: int) -> Ob
         pass
     if not bool(torch.isfinite(variance).all()):
         _say_what_is_not_finite(X, variance)
+    size = torch.where(constant, 1.0, size)  # zeros have no unit
     spread = variance.sqrt() * size
     variance = variance * size * size
     check_variances(variance, constant, dtype)

@@ -129,13 +129,14 @@ def _merge(a: _Totals, b: _Totals) -> _Totals:
     weight = weight_a + weight_b
     share_a, share_b = weight_a / weight, weight_b / weight
     shift = b.location - a.location
-    with np.errstate(over="ignore"):  # said when the variances are checked
+    with np.errstate(over="ignore", invalid="ignore"):  # said when the variances are checked
         between = (share_a * shift)[:, None] * (share_b * shift)
+        covariance = share_a * a.covariance + share_b * b.covariance + between
     squares = a.squares * (a.largest / largest) ** 2 + b.squares * (b.largest / largest) ** 2
     xp = namespace(shift)
     return _Totals(
         a.location + share_b * shift,
-        share_a * a.covariance + share_b * b.covariance + between,
+        covariance,
         xp.minimum(a.low, b.low),
         xp.maximum(a.high, b.high),
         weight,

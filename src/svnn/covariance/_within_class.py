@@ -25,7 +25,7 @@ class WithinClass(BaseEstimator):
     .. math:: C_w = \sum_c \pi_c \, D_c \hat R_c D_c
 
     with :math:`\pi_c` the share of class c, :math:`D_c` its standard deviations and :math:`\hat R_c` what the estimator
-    makes of its z-scores.
+    makes of its z-scores. A feature that is constant within all classes has a row of zeros.
 
     Parameters
     ----------
@@ -114,7 +114,8 @@ class WithinClass(BaseEstimator):
                 share = float(mass[rows].sum())
                 estimator = seeded(resolve(self.estimator), int(random.randint(2**31)))
                 C, still = _one_class(estimator, X[rows], None if weight is None else weight[rows])
-                total, constant = total + share * C, constant & still
+                with np.errstate(invalid="ignore"):  # an overflow is said below
+                    total, constant = total + share * C, constant & still
                 counted += share
         if not counted:
             raise ValueError("WithinClass: every class in y has a single row; a spread takes at least two.")
@@ -162,11 +163,11 @@ def _one_class(estimator: Any, X: np.ndarray, weight: np.ndarray | None) -> tupl
     # Of a feature's F values, in units of the largest: squares neither overflow nor vanish.
     scale = largest * np.sqrt(np.mean((spread / largest[:, None]) ** 2, 1))
     constant = centred.constant.reshape(spread.shape).all(1)
-    scale = np.where(constant, X.dtype.type(1), scale)
-    Z = (centred.rest * (centred.unit / np.repeat(scale, spread.shape[1]))).reshape(X.shape)
+    divisor = np.repeat(np.where(constant, X.dtype.type(1), scale), spread.shape[1])
+    Z = (centred.rest * (centred.unit / divisor)).reshape(X.shape)
     R = fit_covariance(estimator, Z, weight).covariance_
     if sp.issparse(R):
         entries = R.tocoo()
-        a, b = (scale[index] for index in entries.coords)
-        return sp.csr_array((scaled(entries.data, a, b), entries.coords), shape=R.shape), constant
+        values = scaled(entries.data, scale[entries.row], scale[entries.col])
+        return sp.csr_array((values, (entries.row, entries.col)), shape=R.shape), constant
     return scaled(to_numpy(R), scale[:, None], scale), constant

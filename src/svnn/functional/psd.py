@@ -93,7 +93,7 @@ def _lowest_of_blocks(C: Any, nodes: np.ndarray) -> float:
     """Return the smallest eigenvalue of components of the same size, one in each row of ``nodes``."""
     size = nodes.shape[1]
     entries = C[nodes.ravel()][:, nodes.ravel()].tocoo()
-    rows, columns = entries.coords
+    rows, columns = entries.row, entries.col
     blocks = np.zeros((len(nodes), size, size))
     blocks[rows // size, rows % size, columns % size] = entries.data
     return float(np.linalg.eigvalsh(blocks)[:, 0].min())
