@@ -18,6 +18,7 @@ from sklearn.pipeline import make_pipeline
 import svnn.preprocessing
 from svnn import SVNNClassifier
 from svnn.preprocessing import WindowFeatures
+from svnn.preprocessing import _statistics
 from svnn.preprocessing import _window_features as module
 
 EVERYTHING = {
@@ -244,3 +245,23 @@ def test_what_raw_samples_cannot_see(rng):
     X = np.sin(2 * np.pi * rhythm * time / 64 + phase) + 0.5 * rng.standard_normal((120, 4, 64))
     model = SVNNClassifier(max_epochs=30, random_state=0)
     assert cross_val_score(make_pipeline(WindowFeatures(), model), X, y, cv=3).mean() > 0.98
+
+
+def test_windows_of_any_unit(rng):
+    X = rng.standard_normal((6, 2, 32))
+    parameters = {"moments": ("std", "skewness", "kurtosis"), "extras": (), "bands": 0, "log": False}
+    expected = values(X, **parameters)
+    for factor in (1e150, 1e-150, 1e-170):
+        found = values(factor * X, **parameters)
+        for name in expected:
+            unit = factor if name == "std" else 1.0
+            np.testing.assert_allclose(found[name] / unit, expected[name], rtol=1e-9)
+    with pytest.raises(ValueError, match="X has values too large for their squares; rescale"):
+        WindowFeatures().fit_transform(1e200 * X)
+
+
+def test_constant_up_to_rounding_is_constant():
+    window = np.full((1, 1, 20), 3.3)
+    window[..., ::2] = np.nextafter(3.3, 4)
+    rest, scale = _statistics.centred(window)
+    assert (rest == 0).all() and (scale == 0).all()

@@ -5,9 +5,10 @@ from __future__ import annotations
 from typing import Any
 
 import numpy as np
+import scipy.sparse as sp
 from sklearn.utils.validation import validate_data
 
-from svnn.functional._array import is_torch, namespace
+from svnn.functional._array import check_dense_real, is_torch, namespace
 
 
 def check_data(
@@ -27,22 +28,31 @@ def check_data(
     looks for NaN.
     """
     name = type(estimator).__name__
+    if not sp.issparse(X):  # scikit-learn has its own words for those
+        check_dense_real(X)
     if is_torch(X):
         X = X.detach() if lazy or X.dtype in (namespace(X).float32, namespace(X).float64) else X.detach().double()
         _check_tensor_shape(estimator, X, reset, min_samples)
     else:
         _reject_text_columns(X)
-        X = validate_data(
-            estimator,
-            X,
-            reset=reset,
-            allow_nd=True,
-            dtype="numeric" if lazy else [np.float64, np.float32],
-            ensure_all_finite=False,
-            ensure_min_samples=min_samples,
-        )
+        try:
+            X = validate_data(
+                estimator,
+                X,
+                reset=reset,
+                allow_nd=True,
+                dtype="numeric" if lazy else [np.float64, np.float32],
+                ensure_all_finite=False,
+                ensure_min_samples=min_samples,
+            )
+        except ValueError as error:
+            if "could not convert string" not in str(error):
+                raise
+            raise ValueError(f"{name}: X holds text where numbers are needed: {error}.") from error
     if X.ndim not in (2, 3):
         raise ValueError(f"{name}: X must have shape (t, N) or (t, N, F), got {tuple(X.shape)}.")
+    if 0 in X.shape:
+        raise ValueError(f"{name}: X has shape {tuple(X.shape)}, which holds no values; none of its sizes may be 0.")
     if lazy:
         return X
     xp = namespace(X)

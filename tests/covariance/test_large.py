@@ -16,6 +16,7 @@ from sklearn.base import clone
 from svnn import SVNNRegressor
 from svnn.covariance import ACV, RCV, AdaptiveThreshold, HardThreshold, SampleCovariance, SoftThreshold
 from svnn.covariance import _blocked as blocked
+from svnn.covariance import _sketch as sketch
 from svnn.functional import moments
 
 N, T = 300, 60
@@ -208,6 +209,14 @@ def test_constant_features_and_single_ones():
     assert (C[[7]].toarray() == 0).all() and np.isfinite(C.data).all()
     np.testing.assert_allclose(HardThreshold(dense_limit=0).fit(X[:, :1]).covariance_.toarray(), [[X[:, 0].var()]])
     assert HardThreshold(density=0.5, dense_limit=0).fit(X[:, :1]).density_ == 0
+
+
+def test_edges_of_bins_are_float32_of_32_bits():
+    """A single bin is a number without dimensions, which numpy before 2 widens to 64 bits."""
+    for bin_ in (0, 1, 0x3F80 << 1, np.int64(300), 2**16 - 300):
+        edge = sketch._edge(bin_)
+        assert isinstance(edge, float) and edge == sketch._edge(np.array([bin_]))[0]
+        assert np.float32(edge).view(np.uint32) == int(bin_) << 15
 
 
 def test_acv_draws_again():

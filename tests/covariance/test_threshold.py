@@ -3,6 +3,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 from hypothesis import given
+from hypothesis import strategies as st
 
 from strategies import densities, seeds
 from svnn import functional as F
@@ -38,6 +39,59 @@ def test_density_is_exact_with_ties():
     X = np.tile(np.array([[1.0, 1, 1, 1], [-1, -1, -1, -1]]), (5, 1))  # every covariance is 1
     for estimator in (HardThreshold, SoftThreshold):
         assert estimator(density=0.5).fit(X).covariance_.nnz == 4 + 2 * 3
+
+
+@pytest.mark.parametrize("dense_limit", [0, 4096])
+@pytest.mark.parametrize("dtype", [np.float32, np.float64])
+@given(seed=seeds, density=st.sampled_from([0.1, 0.25, 0.5, 0.9]))
+def test_density_is_exact_on_binary_data(dense_limit, dtype, seed, density):
+    """Covariances of zeros and ones are tied, exactly or up to rounding; no kept one may become zero."""
+    rng = np.random.default_rng(seed)
+    X = (rng.random((37, 60)) < 0.3).astype(dtype)  # 37 is prime: no covariance is exactly zero
+    kept = round(density * 1770)
+    hard, soft = (e(density=density, dense_limit=dense_limit).fit(X) for e in (HardThreshold, SoftThreshold))
+    for fitted in (hard, soft):
+        assert fitted.density_ == 2 * kept / (60 * 59)
+        off = fitted.covariance_.toarray() - np.diag(fitted.covariance_.diagonal())
+        assert np.count_nonzero(off) == 2 * kept
+    np.testing.assert_array_equal(hard.covariance_.indices, soft.covariance_.indices)
+    moduli = np.abs(hard.covariance_.toarray()[np.triu_indices(60, 1)])
+    assert 0 < soft.threshold_ < moduli[moduli > 0].min()
+    shrunk = np.abs(soft.covariance_.toarray()[np.triu_indices(60, 1)])
+    np.testing.assert_allclose(shrunk[shrunk > 0], moduli[moduli > 0] - soft.threshold_, rtol=1e-3)
+
+
+@pytest.mark.parametrize("dense_limit", [0, 4096])
+@pytest.mark.parametrize("dtype", [np.float32, np.float64])
+@given(seed=seeds, k=st.integers(1, 59))
+def test_soft_and_hard_keep_the_same_neighbours_of_binary_data(dense_limit, dtype, seed, k):
+    X = (np.random.default_rng(seed).random((37, 60)) < 0.3).astype(dtype)
+    hard, soft = (e(top_k=k, dense_limit=dense_limit).fit(X) for e in (HardThreshold, SoftThreshold))
+    np.testing.assert_array_equal(hard.covariance_.toarray() != 0, soft.covariance_.toarray() != 0)
+    assert ((hard.covariance_.toarray() != 0).sum(1) >= k + 1).all()
+
+
+@pytest.mark.parametrize("dense_limit", [0, 4096])
+@pytest.mark.parametrize("kept", [{"density": 0.25}, {"density": 0.5}, {"top_k": 3}, {"top_k": 20}])
+def test_equal_covariances_keep_their_share(dense_limit, kept):
+    """All 780 moduli are 1, so the next smaller one is zero and the threshold a half."""
+    signs = np.where(np.arange(40) % 3, 1.0, -1.0)
+    X = np.tile([[1.0], [-1.0]], (10, 1)) * signs
+    for estimator, value in ((HardThreshold, 1.0), (SoftThreshold, 0.5)):
+        fitted = estimator(dense_limit=dense_limit, **kept).fit(X)
+        C = fitted.covariance_.tocoo()
+        np.testing.assert_allclose(np.abs(C.data), np.where(C.row == C.col, 1.0, value), rtol=1e-6)
+        np.testing.assert_allclose(fitted.threshold_, 0.5, rtol=1e-6)
+        if "density" in kept:
+            assert fitted.density_ == pytest.approx(kept["density"])
+
+
+@pytest.mark.parametrize("dense_limit", [0, 4096])
+def test_where_fewer_pairs_are_not_zero_all_of_them_stay(dense_limit):
+    X = np.kron(np.eye(8), np.array([[1.0, 1.0], [-1.0, -1.0]]))  # eight pairs, all others exactly zero
+    for estimator in (HardThreshold, SoftThreshold):
+        fitted = estimator(density=0.5, dense_limit=dense_limit).fit(X)
+        assert fitted.covariance_.nnz == 16 + 2 * 8 and fitted.threshold_ == 0
 
 
 @given(seeds)

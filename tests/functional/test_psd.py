@@ -2,6 +2,7 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
+import scipy.linalg
 import scipy.sparse as sp
 import torch
 from hypothesis import given
@@ -90,3 +91,77 @@ def test_bad_input_is_named(C, method, message):
 def test_large_matrices_without_edges_need_no_repair(method):
     for C in (sp.eye_array(300, format="csr"), sp.csr_array((300, 300)), sp.eye_array(300, format="lil")):
         assert (F.psd_repair(C, method) != sp.csr_array(C)).nnz == 0
+
+
+def permuted(C, seed=0):
+    order = np.random.default_rng(seed).permutation(C.shape[0])
+    C = sp.csr_array(C)
+    return sp.csr_array(C[order][:, order])
+
+
+def signs(n, seed=0):
+    return np.where(np.random.default_rng(seed).random(n) < 0.5, -1.0, 1.0)
+
+
+def cycle(n):
+    C = np.roll(np.eye(n), 1, 1)
+    return C + C.T
+
+
+#: Kinds on which Lanczos iterations end early or start in the wrong place, with N from 300 to 1200.
+DEGENERATE = {
+    "identity": lambda: np.eye(300),
+    "zeros and twos": lambda: np.diag(2.0 * (np.arange(900) % 3 > 0)),
+    "one negative variance": lambda: np.diag(np.r_[-5.0, np.ones(499)]),
+    "identity with an edge": lambda: np.eye(400) + 0.5 * (np.eye(400, k=7) * (np.arange(400) == 3)[:, None] + 0.0),
+    "blocks of ones": lambda: permuted(np.kron(np.eye(200), np.ones((3, 3)))),
+    "large blocks of ones": lambda: permuted(np.kron(np.eye(2), np.ones((300, 300)))),
+    "all ones": lambda: np.ones((500, 500)),
+    "minus ones": lambda: -np.ones((500, 500)),
+    "signs of rank one": lambda: np.outer(signs(600), signs(600)),
+    "rank one": lambda: np.outer(np.arange(1.0, 501), np.arange(1.0, 501)),
+    "signs": lambda: np.kron(np.eye(100), np.array([[1, 1, 1, 1], [1, -1, 1, -1], [1, 1, -1, -1], [1, -1, -1, 1]])),
+    "large Hadamard": lambda: scipy.linalg.hadamard(512).astype(float),
+    "swaps": lambda: np.kron(np.eye(250), np.array([[0.0, 1.0], [1.0, 0.0]])),
+    "complete bipartite": lambda: np.kron(np.array([[0.0, 1.0], [1.0, 0.0]]), np.ones((200, 200))),
+    "star": lambda: np.r_[[np.r_[0.0, np.ones(599)]], np.c_[np.ones(599), np.zeros((599, 599))]],
+    "equal correlations": lambda: 0.3 * np.ones((800, 800)) + 0.7 * np.eye(800),
+    "direct sum": lambda: permuted(sp.block_diag([np.ones((300, 300)), -3 * np.eye(5), cycle(400), indefinite(280, 1, 0.1)])),
+    "cycle": lambda: cycle(601),
+    "almost hidden": lambda: permuted(sp.block_diag([1000 * np.ones((300, 300)), np.array([[1.0, 1.0], [1.0, 0.0]])])),
+    "random": lambda: indefinite(1200, 0, 0.01),
+}
+
+
+@pytest.mark.parametrize("kind", DEGENERATE)
+@pytest.mark.parametrize("factor", [1.0, 1e-170, 1e200])
+def test_the_smallest_eigenvalue_is_never_too_large(kind, factor):
+    C = sp.csr_array(DEGENERATE[kind]())
+    C = (C + C.T) / 2
+    values = np.linalg.eigvalsh(C.toarray())
+    size = np.abs(values).max()
+    found = F.smallest_eigenvalue(C * factor) / factor
+    assert found <= values[0] + 1e-12 * size
+    assert found >= values[0] - (1e-4 if kind == "cycle" or kind == "direct sum" else 2e-9) * size
+    np.testing.assert_array_equal(found, F.smallest_eigenvalue(C * factor) / factor)
+
+
+@pytest.mark.parametrize("seed", range(3))
+def test_large_components_beside_small_ones(seed):
+    rng = np.random.default_rng(seed)
+    blocks = [indefinite(int(n), seed + i, 0.02) for i, n in enumerate(rng.integers(1, 400, 20))]
+    C = permuted(sp.block_diag(blocks), seed)
+    truth = min(lowest(block) for block in blocks)
+    assert truth - 1e-7 <= F.smallest_eigenvalue(C) <= truth + 1e-12
+    for method in ("load", "shrink"):
+        assert lowest(F.psd_repair(C, method).toarray()) >= -1e-10
+
+
+def test_a_singular_matrix_of_few_eigenvalues_is_loaded_as_it_must(rng):
+    """Eigenvalues 3 and -1 only, in one component: a missed -1 would leave the matrix indefinite."""
+    n = 1024
+    H = scipy.linalg.hadamard(n) / np.sqrt(n)
+    values = np.where(np.arange(n) < n - 5, 3.0, -1.0)
+    C = sp.csr_array((H * values) @ H.T)
+    assert F.smallest_eigenvalue(C) == pytest.approx(-1, abs=1e-7)
+    assert lowest(F.psd_repair(C, "load").toarray()) >= -1e-10

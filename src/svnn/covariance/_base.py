@@ -137,7 +137,8 @@ class Sparsifier(CovarianceEstimator):
     def _check(self, X: Any, reset: bool = True, min_samples: int | None = None) -> Any:
         if self.psd not in _PSD:
             raise ValueError(f"psd must be one of {_PSD}, got {self.psd!r}.")
-        if not isinstance(self.dense_limit, Integral) or self.dense_limit < 0:
+        limit = self.dense_limit
+        if isinstance(limit, bool) or not isinstance(limit, Integral) or limit < 0:
             raise ValueError(f"dense_limit must be an integer >= 0, got {self.dense_limit!r}.")
         memory_bytes(self.memory_limit)
         return super()._check(X, reset, min_samples)

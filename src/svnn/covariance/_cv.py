@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable
+from numbers import Integral
 from typing import Any
 
 import numpy as np
@@ -33,8 +34,8 @@ def cross_validated_tau(
     t, n = len(X), X.shape[1]
     if t < 4:
         raise ValueError(f'tau="cv" needs at least 4 samples to split, got {t}; use tau="universal".')
-    if n_splits < 1:
-        raise ValueError(f"n_splits must be at least 1, got {n_splits!r}.")
+    if isinstance(n_splits, bool) or not isinstance(n_splits, Integral) or n_splits < 1:
+        raise ValueError(f"n_splits must be an integer >= 1, got {n_splits!r}.")
     held_out = min(max(round(t / math.log(t)), 2), t - 2)
     highest = min(4 * math.sqrt(math.log(max(n, 2))), math.sqrt(t - held_out))
     grid = np.linspace(0, highest, _GRID_POINTS)

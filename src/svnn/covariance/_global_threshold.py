@@ -20,7 +20,7 @@ from svnn.functional import (
     top_k_thresholds,
     universal_threshold,
 )
-from svnn.functional._array import RandomState, as_floating, generator, namespace, to_numpy
+from svnn.functional._array import RandomState, as_floating, generator, namespace, to_numpy, unit_interval
 from svnn.functional.thresholds import check_top_k
 
 #: Features that tau="cv" looks at when there are more than dense_limit.
@@ -66,8 +66,11 @@ class GlobalThreshold(Thresholded):
         named = isinstance(self.tau, str)
         if named and self.tau not in ("universal", "cv"):
             raise ValueError(f'tau must be a number, "universal" or "cv", got {self.tau!r}.')
-        if not named and (not isinstance(self.tau, Real) or not self.tau >= 0 or math.isinf(self.tau)):
+        if not named and (isinstance(self.tau, bool) or not isinstance(self.tau, Real) or not 0 <= self.tau < math.inf):
             raise ValueError(f'tau must be a number >= 0, "universal" or "cv", got {self.tau!r}.')
+        universal_threshold(2, 2, self.scale)  # says what is wrong with a scale
+        if self.density is not None:
+            unit_interval(self.density, "density")
         if self.density is not None and self.tau != "universal":
             raise ValueError(
                 f"tau={self.tau!r} and density={self.density!r} both choose the threshold; give only one of them."

@@ -126,7 +126,8 @@ class GraphicalLasso(CovarianceEstimator):
     def _check(self, X: Any, reset: bool = True, min_samples: int | None = None) -> Any:
         if not isinstance(self.alpha, Real) or isinstance(self.alpha, bool) or not 0 < self.alpha <= 1:
             raise ValueError(f"alpha must be a number in (0, 1], a bound on correlations, got {self.alpha!r}.")
-        if not isinstance(self.max_iter, Integral) or not (self.max_iter >= 1 and self.tol > 0 and self.enet_tol > 0):
+        numbers = all(isinstance(value, Real) and value > 0 for value in (self.tol, self.enet_tol))
+        if not isinstance(self.max_iter, Integral) or isinstance(self.max_iter, bool) or self.max_iter < 1 or not numbers:
             given = f"max_iter={self.max_iter!r}, tol={self.tol!r}, enet_tol={self.enet_tol!r}"
             raise ValueError(f"max_iter must be a whole number from 1, tol and enet_tol above 0, got {given}.")
         return super()._check(X, reset, min_samples)
@@ -147,8 +148,6 @@ class GraphicalLasso(CovarianceEstimator):
     def _estimate(self, X: Any, moments: Moments, sample_weight: Any) -> Any:
         rows, weight, C = to_numpy(X), to_numpy(check_weight(sample_weight, X)), moments.covariance
         sd = np.sqrt(np.clip(C.diagonal().astype(np.float64), 0, None))
-        # What rounding alone leaves of a constant is not a spread.
-        sd[sd <= 10 * np.finfo(rows.dtype).eps * np.abs(to_numpy(moments.location))] = 0
         groups = _components(C, sd, self.alpha)
         options = {"tol": self.tol, "enet_tol": self.enet_tol, "max_iter": self.max_iter}
         linked = (_correlations(rows, weight, C, sd, group) for group in groups if len(group) > 1)

@@ -12,14 +12,23 @@ from svnn.covariance._assemble import symmetric_matrix, through_scipy
 from svnn.covariance._blocked import Select, Tile, Tiles, Upper, collect, kernels
 from svnn.covariance._memory import memory_bytes
 from svnn.covariance._observations import standardize
-from svnn.covariance._sketch import below_number, largest_entries, largest_in_rows, largest_modulus, slope_for_density
+from svnn.covariance._sketch import (
+    below_number,
+    largest_below,
+    largest_entries,
+    largest_in_rows,
+    largest_modulus,
+    slope_for_density,
+)
 from svnn.functional import psd_repair
 from svnn.functional.probabilities import slope_for_maximum
-from svnn.functional.thresholds import ENTRYWISE
+from svnn.functional.thresholds import ENTRYWISE, clearly_below, halfway
 from svnn.functional.uniforms import pair_uniforms
 
 #: A level is lowered by this share where a second pass must find again what a first one saw.
 _ROUNDING = 1e-6
+#: Moduli of a row looked at beyond the first that is dropped, since some of them may be tied.
+_SPARE = 4
 #: Entries whose uniforms torch draws in one go.
 _SLICE = 2**21
 
@@ -57,7 +66,7 @@ def at_density(tiles: Tiles, rule: str, kept: int) -> tuple[Upper, float]:
     found = largest_entries(tiles, kept)
     if math.isinf(found.smallest):
         return found.upper, found.below * tiles.data.scale * (1 + 1e-6)
-    limit = (found.smallest + found.below) / 2
+    limit = halfway(found.below, found.smallest)
     return _shrunk(found.upper, rule, limit), limit * tiles.data.scale
 
 
@@ -67,10 +76,18 @@ def top_k(tiles: Tiles, rule: str, k: int) -> tuple[Upper, Tensor]:
     limits = torch.zeros(n_padded, dtype=torch.float32, device=tiles.device)
     if k >= n - 1:
         return collect(tiles, 0.0, what="top k"), limits[:n].double()
-    best = largest_in_rows(tiles, k + 1)
+    best = largest_in_rows(tiles, k + 1 + _SPARE)
+    cut = best[:, -k]
+    edge = clearly_below(cut)
+    below = torch.where(best < edge[:, None], best, 0).amax(1)
+    tied = (best[:, 0] >= edge) & (cut > 0)
+    if bool(tied.any()):
+        levels = torch.zeros_like(limits)
+        levels[:n] = torch.where(tied, edge, 0)
+        below = torch.where(tied, largest_below(tiles, levels)[:n], below)
     levels = torch.full_like(limits, float("inf"))
-    levels[:n] = best[:, 1] * (1 - _ROUNDING)
-    limits[:n] = (best[:, 0] + best[:, 1]) / 2
+    levels[:n] = cut * (1 - _ROUNDING)
+    limits[:n] = halfway(below, cut)
     upper = collect(tiles, levels, what="top k")
     # A pair is seen from both of its rows: rank it in each, the larger first, then the lower column.
     rows, columns = upper.rows().long(), upper.columns.long()
@@ -114,8 +131,8 @@ def adaptive_diagonal(tiles: Tiles, delta: float) -> Tensor:
         part = data.Z[a : min(a + tiles.height, data.n_features), : len(data.weight) * data.n_values].double() ** 2
         per_sample = part.view(len(part), -1, data.n_values).mean(2)
         means[a : a + tiles.height] = (per_sample**2 / data.weight).mean(1)
-    theta = data.variance**2 * (means - 1).clamp(min=0)
-    return delta * (theta * (math.log(data.n_features) / data.n_samples)).sqrt()
+    relative = (means - 1).clamp(min=0) * (math.log(data.n_features) / data.n_samples)
+    return delta * data.variance * relative.sqrt()
 
 
 def slope(tiles: Tiles, density: float | None, max_over: str) -> float:

@@ -13,10 +13,13 @@ from torch import Tensor
 from svnn.covariance._memory import empty_table
 from svnn.covariance._threads import in_threads
 from svnn.functional._array import is_torch
+from svnn.functional._spread import check_variances, is_constant, power_of_two
 from svnn.functional.moments import check_weight, effective_samples
 
 #: Features are padded with empty ones to a multiple of this, the width of what is scanned at once.
 CHUNK = 128
+#: Binary order of the largest standard deviation where features are brought to a common unit.
+_LARGEST = 40
 
 
 class Observations(NamedTuple):
@@ -46,6 +49,7 @@ def standardize(X: Any, sample_weight: Any, correlation: bool, limit: int) -> Ob
 
     Means and variances are taken in double precision. On the scale of correlations features are
     divided by their standard deviation, otherwise all by the same power of two, which is exact.
+    Constant features are exactly zero, see :func:`svnn.functional._spread.is_constant`.
     """
     device = X.device if is_torch(X) else torch.device("cpu")
     like = torch.empty((X.shape[0], 1), dtype=torch.float64, device=device)
@@ -62,7 +66,9 @@ def standardize(X: Any, sample_weight: Any, correlation: bool, limit: int) -> Ob
 
     Z = _allocate(n, n_rows, device, limit)
     location = torch.empty(n, dtype=torch.float64, device=device)
-    variance = torch.empty_like(location)
+    variance, size = torch.empty_like(location), torch.empty_like(location)
+    constant = torch.empty(n, dtype=torch.bool, device=device)
+    dtype = torch.float32 if X.dtype in (np.float32, torch.float32) else torch.float64
     share = torch.full((n_rows,), 1 / n_rows, dtype=torch.float64, device=device)
     share = share if root is None else share * root**2
     width, local = _panel_width(n_rows, device), threading.local()
@@ -73,14 +79,21 @@ def standardize(X: Any, sample_weight: Any, correlation: bool, limit: int) -> Ob
             local.panel = torch.empty((width, n_rows), dtype=torch.float64, device=device)
         part = local.panel[: b - a]
         _read(X, a, b, rows, part)
-        torch.mv(part, share, out=location[a:b])
-        part -= location[a:b, None]
+        low, high = torch.aminmax(part, dim=1)
+        constant[a:b] = is_constant(low, high, torch.finfo(dtype).eps)
+        size[a:b] = unit = power_of_two(torch.maximum(low.abs(), high.abs()))
+        if bool((unit != 1).any()):
+            part /= unit[:, None]
+        mean = torch.mv(part, share)
+        part -= mean[:, None]
+        missed = torch.mv(part, share)  # by the rounding of the mean
+        part -= missed[:, None]
+        location[a:b] = ((mean + missed) * unit).clamp(low, high)
+        part.masked_fill_(constant[a:b, None], 0)
         if root is not None:
             part *= root
         torch.linalg.vector_norm(part, dim=1, out=variance[a:b])
         variance[a:b] = variance[a:b] ** 2 / n_rows
-        # A constant feature's variance is the rounding of its mean.
-        variance[a:b] *= variance[a:b] > (4 * torch.finfo(torch.float64).eps * location[a:b]) ** 2
         if correlation:
             part *= torch.where(variance[a:b] > 0, variance[a:b].rsqrt(), 0.0)[:, None]
         Z[a:b, :n_rows].copy_(part)
@@ -90,14 +103,17 @@ def standardize(X: Any, sample_weight: Any, correlation: bool, limit: int) -> Ob
         pass
     if not bool(torch.isfinite(variance).all()):
         _say_what_is_not_finite(X, variance)
+    size = torch.where(constant, 1.0, size)  # zeros have no unit
+    spread = variance.sqrt() * size
+    variance = variance * size * size
+    check_variances(variance, constant, dtype)
     if correlation:
-        unit, scale = (variance / n_rows).sqrt(), 1 / n_rows
+        unit, scale = spread / math.sqrt(n_rows), 1 / n_rows
     else:
-        power = _power_of_two(float(variance.max()) ** 0.5)
-        if power != 1:
-            Z *= 1 / power
+        power = _common_unit(spread)
+        if bool((size != power).any()):
+            Z[:n] *= (size / power).float()[:, None]
         unit, scale = torch.full_like(variance, power / math.sqrt(n_rows)), power**2 / n_rows
-    dtype = torch.float32 if X.dtype in (np.float32, torch.float32) else torch.float64
     return Observations(
         Z, n, location, variance, unit, scale, weight.float(), n_samples, n_values, dtype, as_tensor=is_torch(X)
     )
@@ -127,11 +143,22 @@ def _read(X: Any, a: int, b: int, rows: Tensor | None, out: Tensor) -> None:
     np.copyto(out.numpy(), part.T, casting="unsafe")
 
 
-def _power_of_two(size: float) -> float:
-    """Return the power of two next to ``size``, or 1 where ``size`` is ordinary anyway."""
-    if size == 0 or 2.0**-20 <= size <= 2.0**20:
+def _common_unit(spread: Tensor) -> float:
+    """Return a power of two that makes products of any two features numbers of float32, 1 where they are anyway."""
+    spread = spread[spread > 0]
+    if not len(spread):
         return 1.0
-    return 2.0 ** round(math.log2(size))
+    smallest, largest = float(spread.min()), float(spread.max())
+    if largest <= 2.0**20 and smallest >= 2.0**-50:
+        return 1.0
+    # Sums of products of the largest stay below the largest float32, 2^128, products of the smallest above 2^-126.
+    power = 2.0 ** max(math.frexp(largest)[1] - _LARGEST, -500)  # its square is a number as well
+    if smallest / power < 2.0**-60:
+        raise ValueError(
+            f"X has features of standard deviations from {smallest:.3g} to {largest:.3g}, too different for products "
+            "in single precision; rescale them, for example to standard deviation 1, or raise dense_limit."
+        )
+    return power
 
 
 def _say_what_is_not_finite(X: Any, variance: Tensor) -> None:
@@ -139,8 +166,6 @@ def _say_what_is_not_finite(X: Any, variance: Tensor) -> None:
     values = torch.as_tensor(np.array(X[:, column], dtype=np.float64)) if not is_torch(X) else X[:, column].double()
     if bool(torch.isinf(values).any()):
         raise ValueError(f"X contains inf (feature {column}); remove infinite values before fitting.")
-    if not bool(torch.isnan(values).any()):
-        raise ValueError(f"feature {column} of X has values too large for their variance; rescale it.")
     raise ValueError(
         f'X contains NaN (feature {column}); impute them first, or use missing="pairwise" with dense_limit at '
         f"least {variance.shape[0]} (that forms N×N matrices)."

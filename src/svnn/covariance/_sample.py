@@ -4,18 +4,28 @@ from __future__ import annotations
 
 from typing import Any, NamedTuple
 
+import numpy as np
+
 from svnn.covariance._base import CovarianceEstimator
-from svnn.functional import Moments, sample_moments
-from svnn.functional.moments import check_ddof, check_weight
+from svnn.functional import Moments
+from svnn.functional._array import namespace
+from svnn.functional._spread import check_variances, is_constant
+from svnn.functional.moments import check_ddof, relative_weight, weighted_moments
 
 
 class _Totals(NamedTuple):
-    """Mean and covariance of the rows so far, the sum of their weights and of the squared weights."""
+    """Mean, covariance, smallest and largest values of the rows so far, and the sums of their weights and squares.
+
+    Weights are in units of ``largest``, the largest of them.
+    """
 
     location: Any
     covariance: Any
+    low: Any
+    high: Any
     weight: float
     squares: float
+    largest: float
 
 
 class SampleCovariance(CovarianceEstimator):
@@ -70,11 +80,10 @@ class SampleCovariance(CovarianceEstimator):
 
     def fit(self, X: Any, y: Any = None, sample_weight: Any = None) -> SampleCovariance:
         """Estimate the covariance of ``X``; see :class:`SampleCovariance`."""
-        if hasattr(self, "_totals"):
-            del self._totals
         if self.missing != "pairwise":
-            return self._update(self._check(X), sample_weight)
+            return self._update(self._check(X), sample_weight, None)
         super().fit(X, sample_weight=sample_weight)
+        self.__dict__.pop("_totals", None)  # of an earlier fit
         return self
 
     def partial_fit(self, X: Any, y: Any = None, sample_weight: Any = None) -> SampleCovariance:
@@ -85,19 +94,20 @@ class SampleCovariance(CovarianceEstimator):
         """
         if self.missing == "pairwise":
             raise ValueError('partial_fit needs missing="raise"; fit all rows at once for pairwise covariances.')
-        return self._update(self._check(X, reset=not hasattr(self, "_totals"), min_samples=1), sample_weight)
+        before = getattr(self, "_totals", None)
+        return self._update(self._check(X, reset=before is None, min_samples=1), sample_weight, before)
 
-    def _update(self, X: Any, sample_weight: Any) -> SampleCovariance:
-        weight = check_weight(sample_weight, X)
-        location, covariance, _ = sample_moments(X, 0, weight)
-        totals = _Totals(location, covariance, float(weight.sum()), float((weight**2).sum()))
-        if hasattr(self, "_totals"):
-            totals = _merge(self._totals, totals)
+    def _update(self, X: Any, sample_weight: Any, before: _Totals | None) -> SampleCovariance:
+        totals = _totals(X, sample_weight) if before is None else _merge(before, _totals(X, sample_weight))
         n_samples = totals.weight**2 / totals.squares
         check_ddof(n_samples, self.ddof)
+        constant = is_constant(totals.low, totals.high)
+        check_variances(totals.covariance.diagonal(), constant)
         self._totals = totals
         self.location_, self.n_samples_ = totals.location, n_samples
-        self.covariance_ = totals.covariance / (1 - self.ddof / n_samples)
+        covariance = totals.covariance / (1 - self.ddof / n_samples)
+        varies = ~constant
+        self.covariance_ = namespace(X).where(varies[:, None] & varies, covariance, 0 * covariance)
         return self
 
     def _estimate(self, X: Any, moments: Moments, sample_weight: Any) -> Any:
@@ -105,10 +115,31 @@ class SampleCovariance(CovarianceEstimator):
         return moments.covariance
 
 
+def _totals(X: Any, sample_weight: Any) -> _Totals:
+    weight, largest = relative_weight(sample_weight, X)
+    centred, covariance = weighted_moments(X, weight)
+    sums = float(weight.sum()), float((weight**2).sum())
+    return _Totals(centred.location, covariance, centred.low, centred.high, *sums, largest)
+
+
 def _merge(a: _Totals, b: _Totals) -> _Totals:
     """Combine two batches (Chan, Golub & LeVeque 1983)."""
-    weight = a.weight + b.weight
-    share_a, share_b = a.weight / weight, b.weight / weight
+    largest = max(a.largest, b.largest)
+    weight_a, weight_b = a.weight * (a.largest / largest), b.weight * (b.largest / largest)
+    weight = weight_a + weight_b
+    share_a, share_b = weight_a / weight, weight_b / weight
     shift = b.location - a.location
-    covariance = share_a * a.covariance + share_b * b.covariance + share_a * share_b * shift[:, None] * shift
-    return _Totals(a.location + share_b * shift, covariance, weight, a.squares + b.squares)
+    with np.errstate(over="ignore", invalid="ignore"):  # said when the variances are checked
+        between = (share_a * shift)[:, None] * (share_b * shift)
+        covariance = share_a * a.covariance + share_b * b.covariance + between
+    squares = a.squares * (a.largest / largest) ** 2 + b.squares * (b.largest / largest) ** 2
+    xp = namespace(shift)
+    return _Totals(
+        a.location + share_b * shift,
+        covariance,
+        xp.minimum(a.low, b.low),
+        xp.maximum(a.high, b.high),
+        weight,
+        squares,
+        largest,
+    )

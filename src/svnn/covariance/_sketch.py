@@ -15,6 +15,7 @@ import torch
 from torch import Tensor
 
 from svnn.covariance._blocked import Tile, Tiles, Upper, check_room, collect, kernels
+from svnn.functional.thresholds import clearly_below
 
 _COARSE, _FINE = 2**16, 2**15
 #: Entries looked at in one go with torch; bounds what it needs beside the tile.
@@ -24,7 +25,7 @@ _SPARE = 2**20
 
 
 class Kept(NamedTuple):
-    """The largest pairs, the smallest of their moduli, and the largest modulus below it."""
+    """The largest pairs, the smallest of their moduli, and the largest modulus clearly below it."""
 
     upper: Upper
     smallest: float
@@ -44,26 +45,28 @@ def largest_entries(tiles: Tiles, kept: int) -> Kept:
     first = int(np.searchsorted(reached, kept)) if kept else 0
     next_one = min(first + 1, len(occupied) - 1)  # holds the largest modulus below the cut
     low = int(occupied[next_one])
-    level, below = below_number(_edge(low)), 0.0
+    level, smaller = below_number(_edge(low)), np.zeros(0)
     candidates = reached[next_one] if low > 0 else reached[next_one] - counts[0]
     if candidates > kept + max(kept // 4, _SPARE):
         # Many equal moduli: find the cut before collecting.
         values, numbers = _fine(tiles, low, int(occupied[first]))
         above = int(reached[first] - counts[occupied[first]])
         cut = int(np.searchsorted(above + np.cumsum(numbers), max(kept, 1)))
-        level = below_number(float(values[cut]))
-        below = float(values[cut + 1]) if cut + 1 < len(values) else 0.0
+        level, smaller = below_number(float(values[cut])), values[cut + 1 :]
     upper = collect(tiles, level)
     moduli = upper.values.abs()
     if len(moduli) < kept:  # the others are zero
         return Kept(upper, 0.0, 0.0)
     if kept == 0:
-        return Kept(upper.where(moduli < 0), float("inf"), float(moduli.max()))
+        return Kept(upper.where(moduli < 0), float("inf"), _largest(moduli))
     smallest = float(torch.kthvalue(moduli, len(moduli) - kept + 1).values)
-    smaller = moduli[moduli < smallest]
     mask, tied = moduli > smallest, moduli == smallest
     mask |= tied & (torch.cumsum(tied, 0) <= kept - mask.sum())
-    return Kept(upper.where(mask), smallest, float(smaller.max()) if len(smaller) else below)
+    edge = clearly_below(smallest)
+    below = max(_largest(moduli[moduli < edge]), _largest(smaller[smaller < edge]))
+    if below == 0 and level > 0:
+        below = float(largest_below(tiles, torch.full_like(tiles.data.Z[:, 0], edge)).max())
+    return Kept(upper.where(mask), smallest, below)
 
 
 def slope_for_density(tiles: Tiles, density: float) -> float:
@@ -126,6 +129,24 @@ def _enter(moduli: Tensor, tile: Tile, best: Tensor) -> None:
         best[a:b] = torch.topk(both, k, dim=1).values
 
 
+def largest_below(tiles: Tiles, levels: Tensor) -> Tensor:
+    """Return the largest modulus of each feature's pairs that is below its level, 0 where there is none."""
+
+    def visit(panel: list[Tile]) -> Tensor:
+        best = torch.zeros_like(levels)
+        for tile in panel:
+            moduli = tiles.products(tile).abs_()
+            for dim, a, b in ((1, tile.row, tile.end_row), (0, tile.column, tile.end_column)):
+                below = moduli < (levels[a:b, None] if dim else levels[a:b])
+                best[a:b] = torch.maximum(best[a:b], (moduli * below).amax(dim))
+        return best
+
+    best = torch.zeros_like(levels)
+    for part in tiles.each_panel(visit, "values below the cut"):
+        best = torch.maximum(best, part)
+    return best
+
+
 def largest_modulus(tiles: Tiles) -> float:
     """Return the largest modulus of all pairs."""
 
@@ -148,9 +169,14 @@ def below_number(number: float) -> float:
     return float(rounded) if rounded < number else max(float(np.nextafter(rounded, np.float32(-1))), 0.0)
 
 
+def _largest(moduli: Any) -> float:
+    return float(moduli.max()) if len(moduli) else 0.0
+
+
 def _edge(bins: Any) -> Any:
     """Return the smallest numbers of bins."""
-    edges = (np.asarray(bins, dtype=np.uint32) << 15).view(np.float32).astype(np.float64)
+    # Both of 32 bits: before numpy 2 a single number shifted by a plain 15 has 64.
+    edges = np.left_shift(np.asarray(bins, dtype=np.uint32), np.uint32(15)).view(np.float32).astype(np.float64)
     return edges if edges.ndim else float(edges)
 
 

@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import math
-from numbers import Real
 from typing import Any
 
 from svnn.covariance._base import Thresholded
 from svnn.covariance._global_threshold import COMMON_DOC, GlobalThreshold
-from svnn.functional import Moments, hard_threshold, product_variances, soft_threshold
+from svnn.functional import Moments, hard_threshold, soft_threshold
+from svnn.functional._array import non_negative
+from svnn.functional.moments import product_deviations
 from svnn.functional.thresholds import RULES
 
 
@@ -133,16 +134,15 @@ class AdaptiveThreshold(Thresholded):
     def _check(self, X: Any, reset: bool = True, min_samples: int | None = None) -> Any:
         if self.rule not in RULES:
             raise ValueError(f"rule must be one of {tuple(RULES)}, got {self.rule!r}.")
-        if not isinstance(self.delta, Real) or not self.delta >= 0:
-            raise ValueError(f"delta must be a number >= 0, got {self.delta!r}.")
+        non_negative(self.delta, "delta")
         return super()._check(X, reset, min_samples)
 
     def _rule(self, C: Any, threshold: Any) -> Any:
         return RULES[self.rule](C, threshold, self.keep_diagonal)
 
     def _threshold(self, X: Any, moments: Moments, sample_weight: Any) -> Any:
-        theta = product_variances(X, moments, sample_weight)
-        self.threshold_ = self.delta * (theta * (math.log(X.shape[1]) / moments.n_samples)) ** 0.5
+        spread = product_deviations(X, moments, sample_weight)
+        self.threshold_ = self.delta * spread * (math.log(X.shape[1]) / moments.n_samples) ** 0.5
         return self.threshold_
 
     def _estimate_large(self, X: Any, sample_weight: Any) -> Any:

@@ -10,11 +10,13 @@ import scipy.sparse as sp
 from sklearn.base import BaseEstimator
 from sklearn.utils import check_random_state
 from sklearn.utils.multiclass import check_classification_targets
-from sklearn.utils.validation import _check_sample_weight, check_consistent_length, check_is_fitted, column_or_1d
+from sklearn.utils.validation import check_consistent_length, check_is_fitted, column_or_1d
 
 from svnn._validation import check_data
 from svnn.covariance._resolve import fit_covariance, resolve, seeded
 from svnn.functional._array import is_torch, to_numpy
+from svnn.functional._spread import centre, check_variances, deviation, scaled
+from svnn.functional.moments import check_weight, observations
 
 
 class WithinClass(BaseEstimator):
@@ -23,7 +25,7 @@ class WithinClass(BaseEstimator):
     .. math:: C_w = \sum_c \pi_c \, D_c \hat R_c D_c
 
     with :math:`\pi_c` the share of class c, :math:`D_c` its standard deviations and :math:`\hat R_c` what the estimator
-    makes of its z-scores.
+    makes of its z-scores. A feature that is constant within all classes has a row of zeros.
 
     Parameters
     ----------
@@ -100,24 +102,28 @@ class WithinClass(BaseEstimator):
         X = to_numpy(check_data(self, X, min_samples=2))
         labels = self._labels(y)
         check_consistent_length(X, labels)
-        weight = None if sample_weight is None else _check_sample_weight(sample_weight, X, ensure_non_negative=True)
+        weight = None if sample_weight is None else check_weight(sample_weight, X).astype(np.float64)
         self.classes_, numbers = np.unique(labels, return_inverse=True)
         mass = np.ones(len(X)) if weight is None else weight
         random = check_random_state(self.random_state)
         total: Any = 0.0
-        counted = 0.0
+        counted, constant = 0.0, np.ones(X.shape[1], dtype=bool)
         for number in range(len(self.classes_)):
             rows = np.flatnonzero((numbers == number) & (mass > 0))
             if len(rows) > 1:
                 share = float(mass[rows].sum())
                 estimator = seeded(resolve(self.estimator), int(random.randint(2**31)))
-                total = total + share * _one_class(estimator, X[rows], None if weight is None else weight[rows])
+                C, still = _one_class(estimator, X[rows], None if weight is None else weight[rows])
+                with np.errstate(invalid="ignore"):  # an overflow is said below
+                    total, constant = total + share * C, constant & still
                 counted += share
         if not counted:
             raise ValueError("WithinClass: every class in y has a single row; a spread takes at least two.")
-        self.covariance_ = sp.csr_array(total / counted) if sp.issparse(total) else total / counted
-        mean = np.average(X, axis=0, weights=mass)
-        self.location_ = mean.mean(1) if mean.ndim == 2 else mean
+        C = sp.csr_array(total / counted) if sp.issparse(total) else total / counted
+        check_variances(C.diagonal(), constant)
+        rows, row_weight = observations(X, mass)
+        self.location_ = centre(rows, row_weight / row_weight.sum()).location
+        self.covariance_ = C
         return self
 
     def _labels(self, y: Any) -> np.ndarray:
@@ -148,16 +154,20 @@ class WithinClass(BaseEstimator):
         return tags
 
 
-def _one_class(estimator: Any, X: np.ndarray, weight: np.ndarray | None) -> Any:
-    """Return the covariance of the rows of one class, estimated from their z-scores."""
-    Z = X - np.average(X, axis=0, weights=weight)
-    squares = Z**2 if Z.ndim == 2 else np.mean(Z**2, -1)
-    scale = np.sqrt(np.average(squares, axis=0, weights=weight))
-    # What rounding alone leaves of a constant is not a spread.
-    largest = np.abs(X).max(axis=(0, *range(2, X.ndim)))
-    scale = np.where(scale <= 10 * np.finfo(X.dtype).eps * largest, 1.0, scale)
-    R = fit_covariance(estimator, Z / (scale if Z.ndim == 2 else scale[:, None]), weight).covariance_
+def _one_class(estimator: Any, X: np.ndarray, weight: np.ndarray | None) -> tuple[Any, np.ndarray]:
+    """Return the covariance of the rows of one class, estimated from their z-scores, and which features are constant."""
+    share = (np.full(len(X), 1 / len(X)) if weight is None else weight / weight.sum()).astype(X.dtype)
+    centred = centre(X.reshape(len(X), -1), share)
+    spread = deviation(centred, share).reshape(X.shape[1], -1)
+    largest = np.where(spread.max(1) > 0, spread.max(1), X.dtype.type(1))
+    # Of a feature's F values, in units of the largest: squares neither overflow nor vanish.
+    scale = largest * np.sqrt(np.mean((spread / largest[:, None]) ** 2, 1))
+    constant = centred.constant.reshape(spread.shape).all(1)
+    divisor = np.repeat(np.where(constant, X.dtype.type(1), scale), spread.shape[1])
+    Z = (centred.rest * (centred.unit / divisor)).reshape(X.shape)
+    R = fit_covariance(estimator, Z, weight).covariance_
     if sp.issparse(R):
-        D = sp.diags_array(scale)
-        return D @ R @ D
-    return scale[:, None] * to_numpy(R) * scale
+        entries = R.tocoo()
+        values = scaled(entries.data, scale[entries.row], scale[entries.col])
+        return sp.csr_array((values, (entries.row, entries.col)), shape=R.shape), constant
+    return scaled(to_numpy(R), scale[:, None], scale), constant

@@ -6,6 +6,9 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from svnn.functional._spread import centre, deviation, is_constant
+from svnn.functional.moments import check_weight
+
 
 @dataclass
 class Standardizer:
@@ -18,18 +21,25 @@ class Standardizer:
     def fit(cls, X: np.ndarray, weight: np.ndarray, active: bool = True) -> Standardizer:
         if not active:
             return cls.identity()
-        mean = np.average(X, axis=0, weights=weight)
-        scale = np.sqrt(np.average((X - mean) ** 2, axis=0, weights=weight))
-        # What rounding alone leaves of a constant is not a spread.
-        constant = scale <= 10 * np.finfo(X.dtype).eps * np.abs(mean)
-        return cls(mean, np.where(constant, 1.0, scale))
+        weight = check_weight(weight, X)
+        kept = weight > 0
+        share = weight[kept] / weight.sum()
+        centred = centre(X[kept].reshape(len(share), -1), share)
+        scale = np.where(centred.constant, 1.0, deviation(centred, share))
+        return cls(centred.location.reshape(X.shape[1:]), scale.reshape(X.shape[1:]))
 
     @classmethod
     def identity(cls) -> Standardizer:
         return cls(np.zeros(()), np.ones(()))
 
     def __call__(self, X: np.ndarray) -> np.ndarray:
-        return (X - self.mean) / self.scale
+        Z = (X - self.mean) / self.scale
+        alone = self.scale == 1
+        if alone.any() and alone.shape:
+            # What rounding leaves of a constant is zero here too, not a feature of its own.
+            same = alone & is_constant(np.minimum(X, self.mean), np.maximum(X, self.mean))
+            Z = np.where(same, 0.0, Z).astype(Z.dtype, copy=False)
+        return Z
 
     def inverse(self, Z: np.ndarray) -> np.ndarray:
         return Z * self.scale + self.mean

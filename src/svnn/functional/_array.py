@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import sys
+from numbers import Real
 from types import ModuleType
 from typing import TYPE_CHECKING, Any, TypeVar
 
@@ -44,11 +45,7 @@ def like(values: Any, array: Any) -> Any:
 
 def as_matrix(C: Any, name: str = "C") -> Any:
     """Return ``C`` as a square, finite, floating matrix of its own kind."""
-    if not is_torch(C):
-        C = np.asarray(C)
-        if C.dtype.kind not in "fiub":
-            raise ValueError(f"{name} must be a dense matrix of real numbers, got dtype {C.dtype}.")
-    C = as_floating(C)
+    C = as_floating(C, name)
     if C.ndim != 2 or C.shape[0] != C.shape[1]:
         raise ValueError(f"{name} must be a square matrix, got shape {tuple(C.shape)}.")
     if not bool(namespace(C).isfinite(C).all()):
@@ -56,12 +53,36 @@ def as_matrix(C: Any, name: str = "C") -> Any:
     return C
 
 
-def as_floating(array: Any) -> Any:
-    """Return an array or tensor in a floating dtype; integers become float64."""
+def as_floating(array: Any, name: str = "X") -> Any:
+    """Return a dense array or tensor of real numbers in a floating dtype; integers become float64."""
+    check_dense_real(array, name)
     if is_torch(array):
         return array if array.is_floating_point() else array.double()
     array = np.asarray(array)
-    return array if array.dtype.kind == "f" else array.astype(np.float64)
+    if array.dtype.kind == "f":
+        return array
+    try:
+        return array.astype(np.float64)
+    except (TypeError, ValueError) as error:
+        raise ValueError(f"{name} must hold real numbers only, got dtype {array.dtype}: {error}.") from error
+
+
+def check_dense_real(array: Any, name: str = "X") -> None:
+    """Raise for sparse and complex arrays and tensors; say nothing about what is neither array nor tensor."""
+    if is_torch(array):
+        torch = sys.modules["torch"]
+        if array.layout != torch.strided:
+            raise ValueError(f"{name} is a sparse tensor, but dense data is required; use {name}.to_dense().")
+        is_complex = array.is_complex()
+    elif hasattr(array, "toarray"):
+        raise ValueError(f"{name} is sparse, but dense data is required; use {name}.toarray().")
+    else:
+        is_complex = getattr(getattr(array, "dtype", None), "kind", "") == "c"
+    if is_complex:
+        raise ValueError(
+            f"{name} holds complex numbers. Complex data not supported: give real and imaginary parts as numbers "
+            "of their own."
+        )
 
 
 def off_diagonal(C: Array) -> Array:
@@ -128,6 +149,13 @@ def generator(random_state: RandomState) -> np.random.Generator:
 
 def unit_interval(value: float, name: str) -> float:
     """Return ``value`` as a float in [0, 1] or say what is wrong with it."""
-    if isinstance(value, bool) or not isinstance(value, (int, float, np.number)) or not 0 <= value <= 1:
+    if isinstance(value, bool) or not isinstance(value, Real) or not 0 <= value <= 1:
         raise ValueError(f"{name} must be a number between 0 and 1, got {value!r}.")
+    return float(value)
+
+
+def non_negative(value: Any, name: str) -> float:
+    """Return ``value`` as a finite float that is not negative, or say what is wrong with it."""
+    if isinstance(value, bool) or not isinstance(value, Real) or not 0 <= value < float("inf"):
+        raise ValueError(f"{name} must be a number >= 0, got {value!r}.")
     return float(value)

@@ -6,10 +6,15 @@ independent of each other, so the number of samples is t, never t F.
 
 from __future__ import annotations
 
+import math
 import warnings
+from numbers import Real
 from typing import Any, NamedTuple
 
-from svnn.functional._array import as_floating, is_torch, like, namespace, upper_values
+import numpy as np
+
+from svnn.functional._array import as_floating, is_torch, like, namespace, to_numpy, upper_values
+from svnn.functional._spread import Centred, centre, check_variances, in_units, power_of_two
 
 
 class Moments(NamedTuple):
@@ -46,22 +51,28 @@ def sample_moments(X: Any, ddof: float = 0, sample_weight: Any = None, missing: 
     """
     if missing not in ("raise", "pairwise"):
         raise ValueError(f'missing must be "raise" or "pairwise", got {missing!r}.')
-    X = as_floating(X)
+    X = as_sample(X)
     weight = check_weight(sample_weight, X)
     n_samples = effective_samples(weight)
-    rows, row_weight = _observations(X), _repeat(weight, X)
+    check_ddof(n_samples, ddof)
     if bool(namespace(X).isnan(X).any()):
         if missing == "raise":
             raise ValueError('X contains NaN; pass missing="pairwise" to use the observed pairs, or impute first.')
-        return _pairwise(X, rows, row_weight, ddof)
-    share = row_weight / row_weight.sum()
-    location = share @ rows
-    centred = rows - location
-    check_ddof(n_samples, ddof)
+        return _pairwise(X, weight, ddof)
+    centred, covariance = weighted_moments(X, weight)
+    check_variances(covariance.diagonal(), centred.constant)
+    return Moments(centred.location, covariance / (1 - ddof / n_samples), n_samples)
+
+
+def weighted_moments(X: Any, weight: Any) -> tuple[Centred, Any]:
+    """Return the centred observations of finite data, and their covariance, be it a finite number or not."""
+    rows, weight = observations(X, weight)
+    share = weight / weight.sum()
+    centred = centre(rows, share)
     # A product of two different arrays: OpenBLAS's symmetric product of one array with itself
     # crashes on large float64 inputs.
-    covariance = (centred * share[:, None]).T @ centred
-    return Moments(location, _symmetric(covariance) / (1 - ddof / n_samples), n_samples)
+    covariance = (centred.rest * share[:, None]).T @ centred.rest
+    return centred, in_units(_symmetric(covariance), centred.unit)
 
 
 def product_variances(X: Any, moments: Moments, sample_weight: Any = None) -> Any:
@@ -78,46 +89,70 @@ def product_variances(X: Any, moments: Moments, sample_weight: Any = None) -> An
     >>> product_variances(X, sample_moments(X))
     array([[2.25]])
     """
+    theta, unit = _product_variances(X, moments, sample_weight)
+    result = in_units(in_units(theta, unit), unit)
+    xp = namespace(result)
+    if not bool(xp.isfinite(result).all()) or bool(((result == 0) & (theta > 0)).any()):
+        raise ValueError("X has values too large or too small for their fourth powers; rescale its features.")
+    return result
+
+
+def product_deviations(X: Any, moments: Moments, sample_weight: Any = None) -> Any:
+    r"""Return :math:`\sqrt{\theta_{ij}}`, see :func:`product_variances`, wherever the covariances are numbers."""
+    theta, unit = _product_variances(X, moments, sample_weight)
+    return in_units(theta**0.5, unit)
+
+
+def _product_variances(X: Any, moments: Moments, sample_weight: Any) -> tuple[Any, Any]:
+    """Return theta in units of the features, and these."""
+    X = as_sample(X)
     xp = namespace(X)
-    X = as_floating(X)
     weight = check_weight(sample_weight, X)
     share = weight / weight.sum()
+    variance = moments.covariance.diagonal()
+    unit = power_of_two(xp.clip(variance, 0, None) ** 0.5)
+    C = in_units(moments.covariance, 1 / unit)
+    centring = (slice(None), None) if X.ndim == 3 else slice(None)
+    rest = (X - moments.location[centring]) / unit[centring]
+    rest = xp.where((variance == 0)[centring], 0 * rest, rest)  # constants, up to rounding
     if X.ndim == 2:
         known = ~xp.isnan(X)
-        squares = xp.where(known, X - moments.location, xp.zeros_like(X)) ** 2
+        squares = xp.where(known, rest, xp.zeros_like(X)) ** 2
         second = (squares * share[:, None]).T @ squares
         if not bool(known.all()):
             known = xp.where(known, xp.ones_like(X), xp.zeros_like(X))
             seen = (known * share[:, None]).T @ known
             second = second / xp.where(seen > 0, seen, xp.ones_like(seen))
-        return _non_negative(_symmetric(second) - moments.covariance**2)
+        return _non_negative(_symmetric(second) - C**2), unit
     if bool(xp.isnan(X).any()):
         raise ValueError("the adaptive threshold takes missing values in (t, N) data only; impute first.")
-    theta = 0 * moments.covariance
-    for sample, part in zip(X - moments.location[:, None], share, strict=True):
+    theta = 0 * C
+    for sample, part in zip(rest, share, strict=True):
         # Two different arrays again.
         theta = theta + part * ((sample / X.shape[2]) @ sample.T) ** 2
-    return _non_negative(theta - moments.covariance**2)
+    return _non_negative(theta - C**2), unit
 
 
-def _pairwise(X: Any, rows: Any, weight: Any, ddof: float) -> Moments:
+def _pairwise(X: Any, weight: Any, ddof: float) -> Moments:
     xp = namespace(X)
+    rows, weight = observations(X, weight)
     known = ~xp.isnan(rows)
-    observed = (known & (weight > 0)[:, None]).any(0)
-    if not bool(observed.all()):
-        column = int(xp.nonzero(~observed)[0][0])
+    if not bool(known.any(0).all()):
+        column = int(xp.nonzero(~known.any(0))[0][0])
         raise ValueError(f"feature {column} has no observed value (of positive weight); drop it.")
+    # What is not known takes a value of its feature, of weight zero.
+    filled = xp.where(known, rows, xp.amin(xp.where(known, rows, xp.inf + xp.zeros_like(rows)), 0))
     known = xp.where(known, xp.ones_like(rows), xp.zeros_like(rows))
     weight = weight[:, None]
-    location = (xp.nan_to_num(rows) * weight * known).sum(0) / (weight * known).sum(0)
-    # Centring first keeps the differences of sums below small against their terms.
-    centred = xp.nan_to_num(rows - location) * known
+    location, centred, unit, constant, *_ = centre(filled, weight * known / (weight * known).sum(0))
+    centred = centred * known
     total = (known * weight).T @ known
     safe = xp.where(total > 0, total, xp.ones_like(total))
     mean = (centred * weight).T @ known / safe  # mean of i over the rows where j is known
-    covariance = (centred * weight).T @ centred / safe - mean * mean.T
+    # The means were taken out before, so the differences of these sums are not small against their terms.
+    covariance = in_units((centred * weight).T @ centred / safe - mean * mean.T, unit)
     squares = (known * weight**2).T @ known
-    values = rows.shape[0] // X.shape[0]  # of a sample: not independent, so they count as one
+    values = X.shape[2] if X.ndim == 3 else 1  # of a sample: not independent, so they count as one
     effective = total**2 / xp.where(squares > 0, squares, xp.ones_like(squares)) / values
     unknown = effective <= ddof  # in particular the pairs never seen together
     if bool(unknown.any()):
@@ -126,44 +161,61 @@ def _pairwise(X: Any, rows: Any, weight: Any, ddof: float) -> Moments:
             "their covariance is set to 0.",
             stacklevel=4,
         )
+    check_variances(covariance.diagonal(), constant | unknown.diagonal())
     effective = xp.where(unknown, ddof + xp.ones_like(effective), effective)
     covariance = xp.where(unknown, xp.zeros_like(covariance), covariance / (1 - ddof / effective))
     return Moments(location, _symmetric(covariance), effective)
 
 
-def _observations(X: Any) -> Any:
-    """Return the (t F, N) table of node observations, sample after sample."""
-    return X if X.ndim == 2 else namespace(X).swapaxes(X, 1, 2).reshape(-1, X.shape[1])
-
-
-def _repeat(weight: Any, X: Any) -> Any:
+def observations(X: Any, weight: Any) -> tuple[Any, Any]:
+    """Return the (t F, N) table of node observations of positive weight, sample after sample, and their weights."""
+    if not bool((weight > 0).all()):
+        X, weight = X[weight > 0], weight[weight > 0]
     if X.ndim == 2:
-        return weight
-    return weight.repeat_interleave(X.shape[2]) if is_torch(weight) else weight.repeat(X.shape[2])
+        return X, weight
+    rows = namespace(X).swapaxes(X, 1, 2).reshape(-1, X.shape[1])
+    return rows, weight.repeat_interleave(X.shape[2]) if is_torch(weight) else weight.repeat(X.shape[2])
+
+
+def as_sample(X: Any) -> Any:
+    """Return ``X`` as floating data of shape (t, N) or (t, N, F), or say what is wrong with it."""
+    X = as_floating(X)
+    if X.ndim not in (2, 3) or 0 in X.shape:
+        raise ValueError(f"X must have shape (t, N) or (t, N, F), none of them 0, got {tuple(X.shape)}.")
+    return X
 
 
 def effective_samples(weight: Any) -> float:
     r"""Return the effective number of samples, :math:`(\sum w)^2 / \sum w^2`."""
+    weight = weight / weight.max()  # no square overflows or vanishes then
     return float(weight.sum()) ** 2 / float((weight**2).sum())
 
 
 def check_weight(sample_weight: Any, X: Any) -> Any:
-    """Return one weight per row of ``X``, of its kind and dtype, or say what is wrong."""
-    xp = namespace(X)
+    """Return one weight per row of ``X``, of its kind and dtype, as shares of the largest; or say what is wrong."""
+    return relative_weight(sample_weight, X)[0]
+
+
+def relative_weight(sample_weight: Any, X: Any) -> tuple[Any, float]:
+    """Return what :func:`check_weight` does, and the largest weight."""
     if sample_weight is None:
-        return xp.ones_like(X[(slice(None),) + (0,) * (X.ndim - 1)])
-    weight = like(sample_weight, X)
+        return namespace(X).ones_like(X[(slice(None),) + (0,) * (X.ndim - 1)]), 1.0
+    weight = as_floating(sample_weight if is_torch(X) else to_numpy(sample_weight), "sample_weight")
+    weight = weight.to(X.device).double() if is_torch(weight) else weight.astype(np.float64)
     if weight.ndim == 0:
-        weight = weight * check_weight(None, X)
+        weight = namespace(weight).broadcast_to(weight, (X.shape[0],))
     if weight.shape != (X.shape[0],):
         raise ValueError(f"sample_weight has shape {tuple(weight.shape)}, expected ({X.shape[0]},): one per row.")
-    if not bool(xp.isfinite(weight).all()) or bool((weight < 0).any()) or float(weight.sum()) <= 0:
+    largest = float(weight.max())
+    if not (0 < largest < math.inf) or not bool((weight >= 0).all()):
         raise ValueError("sample_weight must be finite, not negative, and not all zero.")
-    return weight
+    return like(weight / largest, X), largest
 
 
 def check_ddof(n_samples: float, ddof: float) -> None:
     """Raise where ``ddof`` leaves no degree of freedom."""
+    if isinstance(ddof, bool) or not isinstance(ddof, Real) or not abs(ddof) < math.inf:
+        raise ValueError(f"ddof must be a number, got {ddof!r}.")
     if n_samples <= ddof:
         raise ValueError(f"ddof={ddof} needs more than {ddof} samples, got {n_samples:g}.")
 

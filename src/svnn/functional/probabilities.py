@@ -15,6 +15,7 @@ from svnn.functional._array import (
     unit_interval,
     upper_values,
 )
+from svnn.functional._spread import power_of_two
 
 
 def acv_probabilities(C: Array, density: float | None = None, max_over: str = "all") -> Array:
@@ -95,6 +96,8 @@ def _slope_for_density(moduli: Array, density: float) -> float:
     """
     xp = namespace(moduli)
     target = density * len(moduli)
+    unit = float(power_of_two(moduli.max())) if len(moduli) else 1.0  # sums of very large moduli are no numbers
+    moduli = moduli / unit
     ascending = np.sort(moduli).astype(np.float64) if xp is np else xp.sort(moduli).values.double()
     descending = xp.flip(ascending, (0,))
     n_positive = int((descending > 0).sum())
@@ -106,7 +109,7 @@ def _slope_for_density(moduli: Array, density: float) -> float:
     clipped = xp.cumsum(xp.ones_like(rest), 0) - 1
     slopes = (target - clipped) / rest
     first = int(xp.nonzero(slopes * descending <= 1)[0][0])
-    return max(float(slopes[first]), 0.0)
+    return max(float(slopes[first]), 0.0) / unit
 
 
 def rcv_probabilities(C: Array, p: float, random_state: RandomState = None) -> Array:

@@ -2,16 +2,19 @@
 
 from __future__ import annotations
 
+import math
 from typing import Any
 
 import numpy as np
 import scipy.linalg
 import scipy.sparse as sp
-import scipy.sparse.linalg
+from scipy.sparse.csgraph import connected_components
 
 from svnn.functional._array import as_matrix, is_torch, namespace
+from svnn.functional._lanczos import lowest_bound
+from svnn.functional._spread import power_of_two
 
-#: Below this size a dense solver is faster than Lanczos and never fails to converge.
+#: Up to this size a dense solver is faster than Lanczos.
 _DENSE_EIGEN_LIMIT = 256
 
 
@@ -48,10 +51,12 @@ def psd_repair(C: Any, method: str) -> Any:
 
 
 def smallest_eigenvalue(C: Any) -> float:
-    """Return a lower bound of the smallest eigenvalue of a symmetric matrix, tight to rounding.
+    """Return a lower bound of the smallest eigenvalue of a symmetric matrix, tight to rounding where possible.
 
-    Lanczos on large sparse matrices, where the residual norm is subtracted: a Ritz value lies
-    above the eigenvalue it approximates.
+    Large sparse matrices fall into the connected components of their graph. The eigenvalues of small
+    components are computed as such; for large ones Lanczos iterations from several random starts bound
+    the smallest eigenvalue from below, except with probability 1e-12, mostly up to 1e-9 of the norm
+    and never worse than Gershgorin's discs.
 
     Examples
     --------
@@ -63,15 +68,35 @@ def smallest_eigenvalue(C: Any) -> float:
         return float(namespace(C).linalg.eigvalsh(C)[0])
     if not sp.issparse(C):
         return float(scipy.linalg.eigh(C, eigvals_only=True, subset_by_index=[0, 0])[0])
-    if C.count_nonzero() == 0:
+    C = sp.csr_array(C).astype(np.float64)
+    C.sum_duplicates()
+    C.eliminate_zeros()
+    if C.nnz == 0:
         return 0.0
-    if C.shape[0] <= _DENSE_EIGEN_LIMIT:
-        return smallest_eigenvalue(C.toarray())
-    C = C.astype(np.float64)
-    start = np.random.default_rng(0).standard_normal(C.shape[0])
-    values, vectors = scipy.sparse.linalg.eigsh(C, k=1, which="SA", v0=start, tol=1e-8)
-    residual = float(np.linalg.norm(C @ vectors[:, 0] - values[0] * vectors[:, 0]))
-    return float(values[0]) - residual
+    unit = float(power_of_two(np.abs(C.data).max()))
+    C = C / unit if unit != 1 else C
+    _, labels = connected_components(C, directed=False)
+    sizes = np.bincount(labels)
+    order = np.argsort(labels, kind="stable")
+    lowest = math.inf
+    for size in np.unique(sizes):
+        nodes = order[sizes[labels[order]] == size].reshape(-1, size)
+        if size <= _DENSE_EIGEN_LIMIT:
+            values = (_lowest_of_blocks(C, part) for part in np.array_split(nodes, -(-nodes.size * size // 2**22)))
+        else:
+            values = (lowest_bound(C[block][:, block]) for block in nodes)
+        lowest = min(lowest, *values)
+    return lowest * unit
+
+
+def _lowest_of_blocks(C: Any, nodes: np.ndarray) -> float:
+    """Return the smallest eigenvalue of components of the same size, one in each row of ``nodes``."""
+    size = nodes.shape[1]
+    entries = C[nodes.ravel()][:, nodes.ravel()].tocoo()
+    rows, columns = entries.row, entries.col
+    blocks = np.zeros((len(nodes), size, size))
+    blocks[rows // size, rows % size, columns % size] = entries.data
+    return float(np.linalg.eigvalsh(blocks)[:, 0].min())
 
 
 def _load(C: Any) -> Any:

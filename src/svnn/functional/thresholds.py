@@ -4,21 +4,28 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable
+from numbers import Real
 from typing import Any
 
 import numpy as np
 
 from svnn.functional._array import (
     Array,
+    as_floating,
     as_matrix,
     from_upper,
     is_torch,
     like,
     namespace,
     off_diagonal,
+    to_numpy,
     unit_interval,
     upper_values,
 )
+
+#: Moduli that differ by at most this share are tied at a cut: by so much the same one differs where it is summed in
+#: another order in single precision. It is the same for all dtypes, so that they agree about the threshold.
+_TIE = 2.0**-18
 
 
 def hard_threshold(C: Array, threshold: Any, keep_diagonal: bool = True) -> Array:
@@ -78,7 +85,7 @@ def scad_threshold(C: Array, threshold: Any, keep_diagonal: bool = True, a: floa
     array([[1. , 0.9],
            [0.9, 1. ]])
     """
-    if a <= 2:
+    if not a > 2:
         raise ValueError(f"a must be larger than 2, got {a!r}.")
     return _apply(lambda xp, c, s: _scad(xp, c, s, a), C, threshold, keep_diagonal)
 
@@ -95,7 +102,7 @@ def adaptive_lasso_threshold(C: Array, threshold: Any, keep_diagonal: bool = Tru
     array([[1.    , 0.1875],
            [0.1875, 1.    ]])
     """
-    if eta <= 0:
+    if not eta > 0:
         raise ValueError(f"eta must be positive, got {eta!r}.")
     return _apply(lambda xp, c, s: _adaptive_lasso(xp, c, s, eta), C, threshold, keep_diagonal)
 
@@ -119,8 +126,10 @@ def universal_threshold(n_samples: Any, n_features: int, scale: float = 2.0) -> 
     >>> round(universal_threshold(n_samples=400, n_features=100), 3)
     0.215
     """
-    if scale < 0:
-        raise ValueError(f"scale must not be negative, got {scale!r}.")
+    if not isinstance(scale, Real) or not 0 <= scale < math.inf:
+        raise ValueError(f"scale must not be negative, infinite or NaN, got {scale!r}.")
+    if not n_features >= 1 or not np.all(to_numpy(n_samples) > 0):
+        raise ValueError(f"n_samples must be positive and n_features at least 1, got {n_samples!r} and {n_features!r}.")
     return scale * (math.log(n_features) / n_samples) ** 0.5
 
 
@@ -138,8 +147,9 @@ def pairs_for_density(n_features: int, density: float) -> int:
 def threshold_for_density(C: Array, density: float) -> float:
     """Return the threshold that keeps ``round(density * N(N-1)/2)`` off-diagonal pairs.
 
-    It lies halfway between the smallest kept and the largest dropped modulus, so that hard and
-    soft thresholding keep the same pairs. Pairs tied at the cut stay together, as with any
+    It lies halfway between the smallest kept modulus and the next smaller one (zero where there is
+    none), so that hard and soft thresholding keep the same pairs and no kept one becomes zero.
+    Moduli that differ by rounding only are one. Pairs tied at the cut stay together, as with any
     threshold; :func:`largest_pairs` breaks ties to keep the exact number.
 
     Examples
@@ -150,17 +160,25 @@ def threshold_for_density(C: Array, density: float) -> float:
     0.2
     """
     C = as_matrix(C)
-    xp = namespace(C)
     moduli = abs(upper_values(C))
     kept = pairs_for_density(C.shape[0], density)
     if kept == len(moduli):
         return 0.0
     if kept == 0:
         return float(np.nextafter(float(moduli.max()), np.inf)) * (1 + 1e-6)
-    smallest_kept = _kth_largest(moduli, kept)
-    smaller = moduli[moduli < smallest_kept]
-    largest_dropped = xp.max(smaller) if len(smaller) else 0 * smallest_kept
-    return float(smallest_kept + largest_dropped) / 2
+    smallest_kept = float(_kth_largest(moduli, kept))
+    smaller = moduli[moduli < clearly_below(smallest_kept)]
+    return halfway(float(smaller.max()) if len(smaller) else 0.0, smallest_kept)
+
+
+def clearly_below(modulus: Any) -> Any:
+    """Return what a number has to be below to differ from ``modulus`` by more than rounding."""
+    return modulus * (1 - _TIE)
+
+
+def halfway(below: Any, above: Any) -> Any:
+    """Return the middle of two numbers; it does not overflow."""
+    return below + (above - below) / 2
 
 
 def largest_pairs(C: Array, density: float) -> Array:
@@ -221,8 +239,9 @@ def top_k_pairs(C: Array, k: int) -> Array:
 def top_k_thresholds(C: Array, k: int) -> Array:
     """Return for each row the threshold between its ``k`` largest off-diagonal moduli and the rest.
 
-    It lies halfway between the last kept and the first dropped modulus, and is 0 where none is
-    dropped. The threshold of a pair is the smaller one of its two rows.
+    It lies halfway between the last kept modulus and the next smaller one, as in
+    :func:`threshold_for_density`, and is 0 where none is dropped. The threshold of a pair is the
+    smaller one of its two rows.
 
     Examples
     --------
@@ -237,7 +256,9 @@ def top_k_thresholds(C: Array, k: int) -> Array:
         return 0 * C.diagonal()
     moduli = xp.where(off_diagonal(C), abs(C), 0 * C)
     ordered = xp.sort(moduli, axis=1) if xp is np else xp.sort(moduli, dim=1).values
-    return (ordered[:, -k] + ordered[:, -k - 1]) / 2
+    cut = ordered[:, -k]
+    smaller = xp.where(moduli < clearly_below(cut)[:, None], moduli, 0 * moduli)
+    return halfway(xp.amax(smaller, 1), cut)
 
 
 def check_top_k(k: Any) -> int:
@@ -250,7 +271,7 @@ def check_top_k(k: Any) -> int:
 def _apply(rule: Callable[..., Any], C: Array, threshold: Any, keep_diagonal: bool) -> Array:
     C = as_matrix(C)
     xp = namespace(C)
-    threshold = like(threshold, C)
+    threshold = like(as_floating(threshold, "threshold"), C)
     if not bool((threshold >= 0).all()):
         raise ValueError("threshold must be a number >= 0 (or an array of such numbers).")
     result = rule(xp, C, threshold)

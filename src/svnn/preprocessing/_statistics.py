@@ -9,15 +9,18 @@ from collections.abc import Sequence
 
 import numpy as np
 
+from svnn.functional._spread import is_constant, power_of_two
+
 
 def centred(X: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
     """Return windows without their means, and their standard deviations (…); exact zeros for constant windows."""
-    mean = X.mean(-1, keepdims=True)
-    rest = X - mean
+    low, high = X.min(-1, keepdims=True), X.max(-1, keepdims=True)
+    unit = power_of_two(np.maximum(abs(low), abs(high)))
+    rest = X / unit
+    rest = rest - rest.mean(-1, keepdims=True)
+    rest = np.where(is_constant(low, high), 0.0, rest - rest.mean(-1, keepdims=True))
     scale = np.sqrt(np.mean(rest**2, -1, keepdims=True))
-    # What rounding alone leaves of a constant is not a spread.
-    varies = scale > 10 * np.finfo(X.dtype).eps * np.abs(mean)
-    return np.where(varies, rest, 0.0), np.where(varies, scale, 0.0)[..., 0]
+    return rest * unit, (scale * unit)[..., 0]
 
 
 def skewness(z: np.ndarray) -> np.ndarray:

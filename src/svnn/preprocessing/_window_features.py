@@ -254,6 +254,14 @@ class WindowFeatures(TransformerMixin, BaseEstimator):
             yield self._compute(X[start : start + rows].astype(np.float64))
 
     def _compute(self, X: np.ndarray) -> np.ndarray:
+        # What overflows is found at the end; what is too small for its square is taken for zero, as the floors are for.
+        with np.errstate(over="ignore", invalid="ignore", under="ignore"):
+            result = self._values(X)
+        if not np.isfinite(result).all():
+            raise ValueError("WindowFeatures: X has values too large for their squares; rescale it.")
+        return result
+
+    def _values(self, X: np.ndarray) -> np.ndarray:
         rest, scale = stats.centred(X)
         z = rest / np.where(scale > 0, scale, 1.0)[..., None]
         single = {

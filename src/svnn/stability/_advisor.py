@@ -12,6 +12,7 @@ from sklearn.base import BaseEstimator
 from svnn._validation import check_data
 from svnn.estimators._standardize import Standardizer
 from svnn.functional._array import RandomState, generator, to_numpy, unit_interval
+from svnn.functional._spread import is_constant
 from svnn.stability._advice import Advice
 from svnn.stability._candidates import Candidate, Part, candidates, held_out_error
 from svnn.stability._records import Records
@@ -148,7 +149,7 @@ def _standardised(X: Any, max_features: int, rng: np.random.Generator) -> tuple[
     if len(X) < _MIN_SAMPLES:
         raise ValueError(f"advise needs at least {_MIN_SAMPLES} samples to hold some of them out, got {len(X)}.")
     notes = []
-    varies = np.ptp(X, axis=0) > 0
+    varies = ~is_constant(X.min(0), X.max(0))
     varies = varies if X.ndim == 2 else varies.any(1)
     if not varies.all():
         notes.append(f"{n - varies.sum()} of the {n} features are constant and left out.")

@@ -10,6 +10,7 @@ import numpy as np
 import scipy.sparse as sp
 import torch
 
+from svnn.functional._spread import power_of_two
 from svnn.operators import as_operator
 from svnn.operators._cost import bank_seconds
 from svnn.stability import _inputs
@@ -77,6 +78,11 @@ class Spectrum:
         (-1.0, 3.0, 3.0)
         """
         C = _inputs.matrix(C)
+        unit = float(power_of_two(np.abs(C.data if sp.issparse(C) else C).max(initial=0.0)))
+        if unit != 1:  # squares of very large or small entries are no numbers
+            of_unit = cls.of(C / unit, deterministic)
+            values = None if of_unit.eigenvalues is None else of_unit.eigenvalues * unit
+            return cls(of_unit.low * unit, of_unit.high * unit, values, of_unit.failure)
         n = C.shape[0]
         if n <= _EXACT_LIMIT:
             values = np.linalg.eigvalsh(C.toarray() if sp.issparse(C) else C)
@@ -243,7 +249,8 @@ def lanczos(product: Callable[[np.ndarray], np.ndarray], n: int, steps: int) -> 
     diagonal, beside = np.zeros(len(basis)), np.zeros(len(basis))
     r, length = rng.standard_normal(n), 0.0
     for step in range(len(basis)):
-        if length <= 1e-12 * np.abs(diagonal).max():
+        # Measured against all entries: the diagonal alone is almost zero where the spectrum is symmetric around it.
+        if length <= 1e-12 * max(np.abs(diagonal).max(), beside.max()):
             length, r = 0.0, _orthogonal(_orthogonal(rng.standard_normal(n), basis[:step]), basis[:step])
         basis[step] = r / np.linalg.norm(r)
         beside[step] = length
