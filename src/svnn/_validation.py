@@ -28,6 +28,10 @@ def check_data(
     """
     name = type(estimator).__name__
     if is_torch(X):
+        if X.layout != namespace(X).strided:
+            raise TypeError(f"{name}: X is a sparse tensor, but dense data is required; pass X.to_dense().")
+        if X.is_complex():
+            raise ValueError(f"{name}: X must be real: Complex data not supported.")
         X = X.detach() if lazy or X.dtype in (namespace(X).float32, namespace(X).float64) else X.detach().double()
         _check_tensor_shape(estimator, X, reset, min_samples)
     else:
@@ -43,6 +47,10 @@ def check_data(
         )
     if X.ndim not in (2, 3):
         raise ValueError(f"{name}: X must have shape (t, N) or (t, N, F), got {tuple(X.shape)}.")
+    if 0 in X.shape[1:]:
+        raise ValueError(
+            f"{name}: X has 0 feature(s) or 0 values per node (shape={tuple(X.shape)}), a minimum of 1 is required."
+        )
     if lazy:
         return X
     xp = namespace(X)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import Any, NamedTuple
 
+from svnn._fitted import at_once
 from svnn.covariance._base import CovarianceEstimator
 from svnn.functional import Moments, sample_moments
 from svnn.functional.moments import check_ddof, check_weight
@@ -68,6 +69,7 @@ class SampleCovariance(CovarianceEstimator):
         self.ddof = ddof  # type: ignore[misc]
         self.missing = missing
 
+    @at_once
     def fit(self, X: Any, y: Any = None, sample_weight: Any = None) -> SampleCovariance:
         """Estimate the covariance of ``X``; see :class:`SampleCovariance`."""
         if hasattr(self, "_totals"):
@@ -77,6 +79,7 @@ class SampleCovariance(CovarianceEstimator):
         super().fit(X, sample_weight=sample_weight)
         return self
 
+    @at_once
     def partial_fit(self, X: Any, y: Any = None, sample_weight: Any = None) -> SampleCovariance:
         """Add the rows of ``X`` to those seen before.
 

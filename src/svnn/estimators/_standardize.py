@@ -18,11 +18,16 @@ class Standardizer:
     def fit(cls, X: np.ndarray, weight: np.ndarray, active: bool = True) -> Standardizer:
         if not active:
             return cls.identity()
+        eps = np.finfo(X.dtype).eps
+        # In units of a power of two, which changes no digit, neither squares nor sums overflow or vanish.
+        X, weight = X[weight > 0], weight[weight > 0]
+        unit = np.ldexp(1.0, np.frexp(np.abs(X).max(axis=0))[1] - 1)
+        X = X / unit
         mean = np.average(X, axis=0, weights=weight)
         scale = np.sqrt(np.average((X - mean) ** 2, axis=0, weights=weight))
         # What rounding alone leaves of a constant is not a spread.
-        constant = scale <= 10 * np.finfo(X.dtype).eps * np.abs(mean)
-        return cls(mean, np.where(constant, 1.0, scale))
+        constant = scale <= 10 * eps * np.abs(mean)
+        return cls(mean * unit, np.where(constant, 1.0, scale * unit))
 
     @classmethod
     def identity(cls) -> Standardizer:
@@ -33,3 +38,13 @@ class Standardizer:
 
     def inverse(self, Z: np.ndarray) -> np.ndarray:
         return Z * self.scale + self.mean
+
+
+def check_range(values: np.ndarray, name: str, smallest: float, largest: float) -> None:
+    """Raise a ``ValueError`` where numbers leave the range that is computed in, or all of them vanish in it."""
+    size = float(np.abs(values).max(initial=0.0))
+    if size > largest or 0 < size < smallest:
+        raise ValueError(
+            f"{name} holds values of up to {size:.3g}, too {'large' if size > 1 else 'small'} to compute with; "
+            f"give {name} in another unit, or use standardize=True."
+        )

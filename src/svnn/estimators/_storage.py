@@ -27,7 +27,9 @@ from svnn.estimators._classifier import SVNNClassifier
 from svnn.estimators._parameters import pick_device
 from svnn.estimators._regressor import SVNNRegressor
 from svnn.estimators._standardize import Standardizer
+from svnn.estimators._torch import without_weights
 from svnn.functional._array import is_torch
+from svnn.nn import SVNN
 from svnn.operators import CovarianceOperator, CSROperator, DenseOperator, LowRankOperator, plain_matrix
 
 FORMAT_VERSION = 1
@@ -57,6 +59,7 @@ def save(estimator: BaseSVNN, path: Any) -> None:
         "covariance": _encode(estimator.covariance_, "covariance", tensors),
         "operator": {k: getattr(estimator.operator_, k) for k in ("backend", "scale", "adaptive")},
         "module": {"in_features": estimator.module_.filters[0].in_features},
+        "trained_with": estimator._trained_with,
         "n_features_in": estimator.n_features_in_,
         "feature_names_in": getattr(estimator, "feature_names_in_", np.array([])).tolist(),
         "history": estimator.history_,
@@ -165,7 +168,10 @@ def _restore(tensors: dict[str, Tensor], header: dict[str, Any], device: torch.d
     estimator.operator_ = _OPERATORS[header["operator"]["backend"]](*parts)
     estimator.operator_.scale = header["operator"]["scale"]
     estimator.operator_.adaptive = header["operator"].get("adaptive", False)
-    estimator.module_ = estimator._build(estimator._n_values, n_outputs)
+    # What set_params changed since the training is no part of the network.
+    trained_with = header.get("trained_with") or estimator._settings(estimator._n_values, n_outputs)
+    estimator._trained_with = trained_with
+    estimator.module_ = without_weights(lambda: SVNN(**trained_with["network"]))
     weights = {k.removeprefix("module."): v for k, v in tensors.items() if k.startswith("module.")}
     estimator.module_.load_state_dict(weights)
     estimator.module_.to(device).eval()

@@ -2,8 +2,12 @@
 
 from __future__ import annotations
 
+from numbers import Integral
+
 import torch
 from torch import Tensor, nn
+
+from svnn.nn._dropout import SeededDropout
 
 READOUTS = ("mean", "weighted", "flatten")
 
@@ -45,18 +49,23 @@ class Readout(nn.Module):
             raise ValueError(f"readout must be one of {READOUTS}, got {kind!r}.")
         if kind != "mean" and n_nodes is None:
             raise ValueError(f'readout="{kind}" learns about single nodes and needs n_nodes; "mean" runs on any N.')
-        if heads < 1 or int(heads) != heads:
+        if not isinstance(heads, Integral) or heads < 1:
             raise ValueError(f"heads must be an integer >= 1, got {heads!r}.")
         if heads > 1 and kind != "weighted":
             raise ValueError(f'heads={heads} needs readout="weighted", got "{kind}".')
         if not 0 <= node_dropout < 1:
             raise ValueError(f"node_dropout must be in [0, 1), got {node_dropout!r}.")
         self.kind = kind
-        self.node_dropout = nn.Dropout(node_dropout)
-        self.n_nodes = None if kind == "mean" else n_nodes
+        self.node_dropout = SeededDropout(float(node_dropout))
+        self.n_nodes = None if kind == "mean" or n_nodes is None else int(n_nodes)
         if kind == "weighted":
-            self.weight = nn.Parameter(torch.ones(heads, n_nodes or 0))
-        self.out_features = in_features * ((n_nodes or 1) if kind == "flatten" else heads)
+            self.weight = nn.Parameter(torch.ones(int(heads), self.n_nodes or 0))
+        self.out_features = int(in_features * ((n_nodes or 1) if kind == "flatten" else heads))
+
+    def reset_parameters(self) -> None:
+        """Start as the mean over the nodes."""
+        if self.kind == "weighted":
+            nn.init.ones_(self.weight)
 
     def forward(self, u: Tensor) -> Tensor:
         weights = self.weights(u)
