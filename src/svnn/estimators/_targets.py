@@ -123,7 +123,7 @@ def given_targets(estimator: Any, y: Any) -> Any:
     if y is None:
         name = type(estimator).__name__
         raise ValueError(f"This {name} estimator requires y to be passed, but the target y is None.")
-    if y.is_complex() if is_torch(y) else np.iscomplexobj(y):
+    if y.is_complex() if is_torch(y) else getattr(getattr(y, "dtype", None), "kind", None) == "c":
         raise ValueError("y must be real: Complex data not supported.")
     if not is_torch(y):
         return y

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from numbers import Integral
-
 import torch
 from torch import Tensor, nn
 
@@ -49,7 +47,7 @@ class Readout(nn.Module):
             raise ValueError(f"readout must be one of {READOUTS}, got {kind!r}.")
         if kind != "mean" and n_nodes is None:
             raise ValueError(f'readout="{kind}" learns about single nodes and needs n_nodes; "mean" runs on any N.')
-        if not isinstance(heads, Integral) or heads < 1:
+        if heads < 1 or int(heads) != heads:
             raise ValueError(f"heads must be an integer >= 1, got {heads!r}.")
         if heads > 1 and kind != "weighted":
             raise ValueError(f'heads={heads} needs readout="weighted", got "{kind}".')
