@@ -98,7 +98,9 @@ class BasePCASVM(ABC, BaseEstimator):
             limits["observations"] = Z.shape[0] * Z.shape[2]
         vectors = self._eigenvectors(matrix, possible_components(self.n_components, **limits))
         self.components_ = vectors.T
-        self.machine_ = self._machine().fit(
+        machine = self._machine()
+        machine.random_state = 0  # of a draw that is not used, and must not come from the caller's global generator
+        self.machine_ = machine.fit(
             self._project(Z).reshape(len(Z), -1), self._scale_targets(targets, weight), sample_weight=weight
         )
         return self
