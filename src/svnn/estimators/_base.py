@@ -93,6 +93,7 @@ class BaseSVNN(TrainedEstimator):
     def _fit_shift(self, Z: np.ndarray, weight: np.ndarray | None, seed: int, y: Any = None) -> Any:
         """Set ``covariance_`` and ``operator_`` from standardised training data; return the estimator."""
         super()._fit_shift(Z, weight, seed)
+        self._trained_with = {"use": str(self.use), "standardize": bool(self.standardize)}
         estimator = None
         if is_precomputed(self.covariance):
             matrix = self.covariance_ = plain_matrix(self.shift)
@@ -123,28 +124,25 @@ class BaseSVNN(TrainedEstimator):
 
         return Shifts(self.operator_, self.resample, draw, max(int(self.order) * len(self.hidden), 1))
 
-    def _settings(self, in_features: int, n_outputs: int) -> dict[str, Any]:
-        """Return, as plain values, the parameters that a trained network goes on to depend on."""
-        readout = str(self.readout)
-        network = {
-            "in_features": in_features,
-            "out_features": n_outputs,
-            "hidden": [int(size) for size in self.hidden],
-            "order": int(self.order),
-            "activation": str(self.activation),
-            "dropout": float(self.dropout),
-            "batch_norm": bool(self.batch_norm),
-            "readout": readout,
-            "heads": int(self.heads) if readout == "weighted" else 1,
-            "n_nodes": self.n_features_in_,
-            "mlp": [int(size) for size in self.mlp],
-            "node_dropout": float(self.node_dropout),
-        }
-        return {"use": str(self.use), "standardize": bool(self.standardize), "network": network}
-
     def _build(self, in_features: int, n_outputs: int) -> SVNN:
-        self._trained_with = self._settings(in_features, n_outputs)
-        return SVNN(**self._trained_with["network"])
+        return SVNN(
+            in_features,
+            n_outputs,
+            hidden=[int(size) for size in self.hidden],
+            order=int(self.order),
+            activation=self.activation,
+            dropout=float(self.dropout),
+            batch_norm=bool(self.batch_norm),
+            readout=self.readout,
+            heads=int(self.heads) if self.readout == "weighted" else 1,
+            n_nodes=self.n_features_in_,
+            mlp=[int(size) for size in self.mlp],
+            node_dropout=float(self.node_dropout),
+        )
+
+    def _as_trained(self, name: str) -> Any:
+        """Return a parameter as it was in ``fit``, whatever ``set_params`` made of it since."""
+        return self.__dict__.get("_trained_with", {}).get(name, getattr(self, name))
 
     def _shifted(self, batch: Batch) -> Batch:
         """Shift the signals of a batch once for all epochs, where the covariance is fixed and memory allows it."""
@@ -187,9 +185,9 @@ class BaseSVNN(TrainedEstimator):
             if X.shape[2] != self._n_values:
                 raise ValueError(f"X has {X.shape[2]} values per node, the network was trained with {self._n_values}.")
             if X.shape[1] != self.n_features_in_:
-                other._standardizer = Standardizer.fit(X, np.ones(len(X)), active=self._trained_with["standardize"])
+                other._standardizer = Standardizer.fit(X, np.ones(len(X)), active=self._as_trained("standardize"))
         covariance = fitted_covariance(covariance, None if X is None else other._standardizer(X))
-        use = self._trained_with["use"]
+        use = self._as_trained("use")
         matrix = shift_matrix(covariance, use) if hasattr(covariance, "covariance_") else covariance
         n = as_operator(matrix).shape[0]
         if X is not None and X.shape[1] != n:

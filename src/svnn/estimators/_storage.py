@@ -27,9 +27,11 @@ from svnn.estimators._classifier import SVNNClassifier
 from svnn.estimators._parameters import pick_device
 from svnn.estimators._regressor import SVNNRegressor
 from svnn.estimators._standardize import Standardizer
-from svnn.estimators._torch import without_weights
+from svnn.estimators._torch import plain_torch, without_weights
 from svnn.functional._array import is_torch
 from svnn.nn import SVNN
+from svnn.nn._norm import NodeNorm
+from svnn.nn._svnn import ACTIVATIONS
 from svnn.operators import CovarianceOperator, CSROperator, DenseOperator, LowRankOperator, plain_matrix
 
 FORMAT_VERSION = 1
@@ -42,6 +44,7 @@ class ModelFileError(ValueError):
     """The file is not a model, is damaged, or was written by a newer version."""
 
 
+@plain_torch()
 def save(estimator: BaseSVNN, path: Any) -> None:
     """Write a fitted estimator to ``path``; see :meth:`SVNNRegressor.save`."""
     check_is_fitted(estimator)
@@ -58,7 +61,7 @@ def save(estimator: BaseSVNN, path: Any) -> None:
         "params": {k: _encode(v, f"params.{k}", tensors) for k, v in params.items()},
         "covariance": _encode(estimator.covariance_, "covariance", tensors),
         "operator": {k: getattr(estimator.operator_, k) for k in ("backend", "scale", "adaptive")},
-        "module": {"in_features": estimator.module_.filters[0].in_features},
+        "module": _architecture(estimator.module_),
         "trained_with": estimator._trained_with,
         "n_features_in": estimator.n_features_in_,
         "feature_names_in": getattr(estimator, "feature_names_in_", np.array([])).tolist(),
@@ -81,6 +84,7 @@ def save(estimator: BaseSVNN, path: Any) -> None:
     os.replace(part, path)
 
 
+@plain_torch()
 def load(path: Any, device: str = "auto") -> Any:
     """Read an estimator written by ``save``.
 
@@ -168,16 +172,38 @@ def _restore(tensors: dict[str, Tensor], header: dict[str, Any], device: torch.d
     estimator.operator_ = _OPERATORS[header["operator"]["backend"]](*parts)
     estimator.operator_.scale = header["operator"]["scale"]
     estimator.operator_.adaptive = header["operator"].get("adaptive", False)
-    # What set_params changed since the training is no part of the network.
-    trained_with = header.get("trained_with") or estimator._settings(estimator._n_values, n_outputs)
-    estimator._trained_with = trained_with
-    estimator.module_ = without_weights(lambda: SVNN(**trained_with["network"]))
+    estimator._trained_with = header.get("trained_with", {})
+    stored = header["module"]
+    # Files written before the architecture was hold in_features alone.
+    estimator.module_ = without_weights(
+        lambda: SVNN(**stored) if "hidden" in stored else estimator._build(estimator._n_values, n_outputs)
+    )
     weights = {k.removeprefix("module."): v for k, v in tensors.items() if k.startswith("module.")}
     estimator.module_.load_state_dict(weights)
     estimator.module_.to(device).eval()
     estimator.history_ = header["history"]
     estimator.n_iter_ = len(estimator.history_["train_loss"])
     return estimator
+
+
+def _architecture(module: Any) -> dict[str, Any]:
+    """Return what ``SVNN`` takes to build this network: parameters of an estimator may change after its fit."""
+    sizes = [layer.out_features for layer in module.head if hasattr(layer, "out_features")]
+    readout = module.readout
+    return {
+        "in_features": module.filters[0].in_features,
+        "out_features": sizes[-1],
+        "hidden": [layer.out_features for layer in module.filters],
+        "order": module.order,
+        "activation": next(name for name, kind in ACTIVATIONS.items() if type(module.activation) is kind),
+        "dropout": module.dropout.p,
+        "batch_norm": isinstance(module.norms[0], NodeNorm),
+        "readout": readout.kind,
+        "heads": len(readout.weight) if readout.kind == "weighted" else 1,
+        "n_nodes": readout.n_nodes,
+        "mlp": sizes[:-1],
+        "node_dropout": readout.node_dropout.p,
+    }
 
 
 def _put_standardizer(tensors: dict[str, Tensor], key: str, standardizer: Standardizer) -> None:
@@ -205,7 +231,7 @@ def _encode(value: Any, key: str, tensors: dict[str, Tensor]) -> Any:
             tensors[f"{key}.{name}"] = torch.as_tensor(getattr(csr, name))
         return {"csr": key, "shape": list(csr.shape)}
     if isinstance(value, np.ndarray) or is_torch(value):
-        tensors[key] = torch.as_tensor(value).clone()
+        tensors[key] = torch.as_tensor(value).clone(memory_format=torch.contiguous_format)
         return {"array": key}
     if isinstance(value, torch.device):
         return str(value)
