@@ -271,7 +271,7 @@ def test_the_same_data_get_the_same_advice():
     [
         (lambda X: X + 1j, ValueError),
         (lambda X: torch.tensor(X + 1j), ValueError),
-        (lambda X: torch.tensor(X).to_sparse(), TypeError),
+        (lambda X: torch.tensor(X).to_sparse(), (TypeError, ValueError)),
         (sp.csr_array, TypeError),
         (lambda X: np.zeros((60, 5, 0)), ValueError),
         (lambda X: np.where(X > 1, np.nan, X), ValueError),
@@ -279,7 +279,7 @@ def test_the_same_data_get_the_same_advice():
 )
 def test_data_that_no_advice_can_be_given_for(spoil, error):
     X = np.random.default_rng(0).standard_normal((60, 5))
-    with pytest.raises(error, match="X|data"):
+    with pytest.raises(error, match=r"X|data"):
         advise(spoil(X))
 
 

@@ -38,13 +38,3 @@ class Standardizer:
 
     def inverse(self, Z: np.ndarray) -> np.ndarray:
         return Z * self.scale + self.mean
-
-
-def check_range(values: np.ndarray, name: str, smallest: float, largest: float) -> None:
-    """Raise a ``ValueError`` where numbers leave the range that is computed in, or all of them vanish in it."""
-    size = float(np.abs(values).max(initial=0.0))
-    if size > largest or 0 < size < smallest:
-        raise ValueError(
-            f"{name} holds values of up to {size:.3g}, too {'large' if size > 1 else 'small'} to compute with; "
-            f"give {name} in another unit, or use standardize=True."
-        )

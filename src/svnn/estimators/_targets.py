@@ -16,8 +16,9 @@ from torch import Tensor
 from torch.nn import functional
 
 from svnn.estimators._parameters import one_of
-from svnn.estimators._standardize import Standardizer, check_range
-from svnn.estimators._trained import SINGLE, TrainedEstimator
+from svnn.estimators._range import SINGLE, check_range
+from svnn.estimators._standardize import Standardizer
+from svnn.estimators._trained import TrainedEstimator
 from svnn.estimators._weights import check_class_weight, with_class_weight
 from svnn.functional._array import is_torch, to_numpy
 

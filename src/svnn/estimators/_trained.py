@@ -18,7 +18,8 @@ from svnn._fitted import at_once
 from svnn._validation import check_data
 from svnn.estimators._parameters import batch_rows, check_training, fits, pick_device
 from svnn.estimators._progress import progress_callback
-from svnn.estimators._standardize import Standardizer, check_range
+from svnn.estimators._range import SINGLE, check_range
+from svnn.estimators._standardize import Standardizer
 from svnn.estimators._torch import draw_weights, plain_torch, without_weights
 from svnn.estimators._training import Batch, Callback, Shifts, train
 from svnn.estimators._weights import check_sample_weight, relative
@@ -26,8 +27,6 @@ from svnn.functional._array import generator, to_numpy
 
 #: Hidden values held at once when predicting; bounds memory, not results.
 _PREDICT_VALUES = 2**24
-#: The smallest and the largest number of single precision, in which networks are trained.
-SINGLE = (float(np.finfo(np.float32).tiny), float(np.finfo(np.float32).max))
 
 
 class TrainedEstimator(ABC, BaseEstimator):

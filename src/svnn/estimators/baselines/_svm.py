@@ -15,7 +15,8 @@ from svnn._fitted import at_once
 from svnn.estimators._covariances import fit_seeded, fitted_covariance, is_precomputed
 from svnn.estimators._docs import CLASS_WEIGHT, CLASSES, document_baseline
 from svnn.estimators._parameters import check_covariance, yes_or_no
-from svnn.estimators._standardize import Standardizer, check_range
+from svnn.estimators._range import SQUARES, check_range
+from svnn.estimators._standardize import Standardizer
 from svnn.estimators._targets import encode_labels, given_numbers
 from svnn.estimators._torch import plain_torch
 from svnn.estimators._trained import check_signals
@@ -30,9 +31,6 @@ from svnn.estimators.baselines._store import store
 from svnn.functional._array import generator
 from svnn.functional.eigenvectors import align_signs, leading_eigenvectors
 from svnn.operators import as_operator, plain_matrix
-
-#: Between these, squares and their sums neither vanish nor overflow.
-_SQUARES = (1e-140, 1e140)
 
 
 class BasePCASVM(ABC, BaseEstimator):
@@ -88,7 +86,7 @@ class BasePCASVM(ABC, BaseEstimator):
             raise ValueError("sample_weight is zero for every training row; give some of them weight.")
         self._standardizer = Standardizer.fit(X, weight, active=bool(self.standardize))
         Z = self._standardizer(X)
-        check_range(Z, "X", *_SQUARES)
+        check_range(Z, "X", *SQUARES)
         limits = {"nodes": Z.shape[1]}
         if is_precomputed(self.covariance):
             matrix = self.shift
@@ -250,7 +248,7 @@ class PCASVMRegressor(RegressorMixin, BasePCASVM):
     def _scale_targets(self, y: np.ndarray, weight: np.ndarray) -> np.ndarray:
         self._target_standardizer = Standardizer.fit(y, weight, active=bool(self.standardize))
         scaled = self._target_standardizer(y)
-        check_range(scaled, "y", *_SQUARES)
+        check_range(scaled, "y", *SQUARES)
         return scaled
 
     def _machine(self) -> SVR:
