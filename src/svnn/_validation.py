@@ -35,6 +35,8 @@ def check_data(
         _check_tensor_shape(estimator, X, reset, min_samples)
     else:
         _reject_text_columns(X)
+        # scikit-learn says by name what is wrong with an array, but not with a list of complex numbers.
+        X = np.asarray(X) if isinstance(X, (list, tuple)) else X
         try:
             X = validate_data(
                 estimator,

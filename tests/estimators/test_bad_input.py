@@ -5,8 +5,11 @@ from __future__ import annotations
 import numpy as np
 import pandas as pd
 import pytest
+import scipy.sparse as sp
 import torch
+from sklearn.base import clone
 
+from estimators.families import CLASSIFIERS, REGRESSORS, each
 from svnn import HardThreshold, SVNNClassifier, SVNNRegressor
 
 QUICK = {"max_epochs": 30, "hidden": (8,), "random_state": 0}
@@ -121,3 +124,96 @@ def test_bad_validation_data_is_named(data, iris):
         model.fit(X, y, validation_data=(X, np.c_[y, y]))
     with pytest.raises(ValueError, match=r"labels \[7\] do not occur"):
         SVNNClassifier(**QUICK).fit(*iris, validation_data=(iris[0], iris[1] * 0 + 7))
+
+
+@pytest.mark.parametrize("model", each(REGRESSORS) + each(CLASSIFIERS))
+@pytest.mark.parametrize(
+    ("spoil", "error", "message"),
+    [
+        (lambda X: X + 1j, ValueError, "Complex data not supported"),
+        (lambda X: (X + 1j).tolist(), ValueError, "Complex data not supported"),
+        (lambda X: torch.tensor(X + 1j), ValueError, "X .*Complex data not supported"),
+        (lambda X: torch.tensor(X).to_sparse(), (TypeError, ValueError), r"X is a sparse tensor.*X.to_dense\(\)"),
+        (lambda X: torch.tensor(X).to_sparse_csr(), (TypeError, ValueError), r"X is a sparse tensor.*X.to_dense\(\)"),
+        (sp.csr_array, TypeError, r"(?s)Sparse data was passed.*toarray\(\)"),
+        (lambda X: np.zeros((120, 6, 0)), ValueError, r"X has .*\b0\b"),
+        (lambda X: torch.zeros(120, 6, 0), ValueError, r"X has .*\b0\b"),
+        (lambda X: torch.zeros(120, 0), ValueError, r"X has .*\b0\b"),
+        (lambda X: torch.where(torch.tensor(X) > 1, torch.nan, torch.tensor(X)), ValueError, "X contains NaN"),
+        (lambda X: X[:, 0], ValueError, "(?i)2D"),
+        (lambda X: X[..., None, None], ValueError, r"shape \(t, N\) or \(t, N, F\)"),
+    ],
+    ids=["complex", "list", "tensor", "coo", "csr", "scipy", "empty", "empty tensor", "none", "NaN", "1D", "4D"],
+)
+@pytest.mark.filterwarnings("ignore:Sparse CSR tensor support")
+def test_data_that_no_network_takes_are_named(model, spoil, error, message, data):
+    X, y = data[0], (data[1] > 100 if "Classifier" in type(model).__name__ else data[1])
+    with pytest.raises(error, match=message):
+        clone(model).fit(spoil(X), y)
+    fitted = clone(model).fit(X, y)
+    with pytest.raises((ValueError, TypeError)):
+        fitted.predict(spoil(X))
+
+
+@pytest.mark.parametrize("model", each(REGRESSORS))
+@pytest.mark.parametrize(
+    ("y", "error", "message"),
+    [
+        (np.full(120, 1j), ValueError, "y must be real"),
+        (torch.full((120,), 1j), ValueError, "y must be real"),
+        (torch.ones(120).to_sparse(), TypeError, r"y is a sparse tensor; pass y.to_dense\(\)"),
+        (np.array(["a", "b"] * 60), ValueError, "y must hold numbers"),
+        (np.array(["a", None] * 60, dtype=object), ValueError, "y must hold numbers"),
+        (np.array([1.0, np.nan] * 60), ValueError, "y contains NaN"),
+        (np.array([1.0, np.inf] * 60), ValueError, "y contains infinity"),
+        (np.array([1, None] * 60, dtype=object), ValueError, "y contains NaN"),
+        (None, ValueError, "requires y"),
+    ],
+    ids=["complex", "complex tensor", "sparse", "text", "objects", "NaN", "inf", "None", "missing"],
+)
+def test_targets_that_are_no_numbers_are_named(model, y, error, message, data):
+    with pytest.raises(error, match=message):
+        clone(model).fit(data[0], y)
+
+
+@pytest.mark.parametrize("model", each(CLASSIFIERS))
+@pytest.mark.parametrize(
+    ("y", "message"),
+    [
+        (np.array([1j, 1.0] * 60), "y must be real"),
+        (np.array([1.0, np.nan] * 60), "NaN"),
+        (np.zeros(120), "y holds only one class"),
+        (np.random.default_rng(0).random(120), "Unknown label type"),
+        (None, "requires y"),
+    ],
+    ids=["complex", "NaN", "one class", "numbers", "missing"],
+)
+@pytest.mark.filterwarnings("ignore:invalid value encountered in cast")
+def test_labels_that_are_none_are_named(model, y, message, data):
+    with pytest.raises(ValueError, match=message):
+        clone(model).fit(data[0], y)
+
+
+def test_numbers_of_16_bits_are_targets(data):
+    X, y = data
+    y = np.round(y)  # below 256: exact in all of them
+    expected = SVNNRegressor(**QUICK).fit(X, y).predict(X)
+    for dtype in (torch.float16, torch.bfloat16, torch.int32):
+        np.testing.assert_array_equal(SVNNRegressor(**QUICK).fit(X, torch.tensor(y, dtype=dtype)).predict(X), expected)
+
+
+@pytest.mark.parametrize("stop", [True, np.True_, np.bool_(True)])
+def test_truth_of_any_kind_stops_the_training(stop, data):
+    assert SVNNRegressor(**QUICK, callbacks=[lambda record: stop]).fit(*data).n_iter_ == 1
+
+
+@pytest.mark.parametrize("go_on", [None, False, np.False_, 1, "stop", np.ones(3)])
+def test_nothing_else_does(go_on, data):
+    model = SVNNRegressor(**{**QUICK, "max_epochs": 3}, callbacks=[lambda record: go_on])
+    assert model.fit(*data).n_iter_ == 3
+
+
+@pytest.mark.parametrize("callbacks", [[1], "abc", iter([print]), print, [print, None]], ids=repr)
+def test_callbacks_that_cannot_be_called_are_named(callbacks, data):
+    with pytest.raises(ValueError, match="callbacks must be a sequence of callables"):
+        SVNNRegressor(**QUICK, callbacks=callbacks).fit(*data)

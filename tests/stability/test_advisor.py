@@ -253,3 +253,48 @@ def test_constant_features_are_left_out(rng):
 def test_errors_name_the_argument(X, options, message):
     with pytest.raises(ValueError, match=message):
         advise(X, **options)
+
+
+def test_the_same_data_get_the_same_advice():
+    X = draw(make_sparse_covariance(30, 0.2, "block", random_state=0), 60, seed=0)
+    first = advise(X, max_features=20)
+    for _ in range(3):
+        again = advise(X, max_features=20)
+        assert str(again) == str(first) and list(again.table) == list(first.table)
+    assert list(advise(X, max_features=20, random_state=1).table) != list(first.table)
+    assert list(advise(X, max_features=20, random_state=None).table) != list(first.table)
+
+
+@pytest.mark.parametrize(
+    ("spoil", "error"),
+    [
+        (lambda X: X + 1j, ValueError),
+        (lambda X: torch.tensor(X + 1j), ValueError),
+        (lambda X: torch.tensor(X).to_sparse(), (TypeError, ValueError)),
+        (sp.csr_array, TypeError),
+        (lambda X: np.zeros((60, 5, 0)), ValueError),
+        (lambda X: np.where(X > 1, np.nan, X), ValueError),
+    ],
+)
+def test_data_that_no_advice_can_be_given_for(spoil, error):
+    X = np.random.default_rng(0).standard_normal((60, 5))
+    with pytest.raises(error, match=r"X|data"):
+        advise(spoil(X))
+
+
+@pytest.mark.parametrize("unit", [1e160, 1e-170])
+def test_advice_in_any_unit(unit):
+    X = draw(make_sparse_covariance(20, 0.2, "block", random_state=0), 60, seed=0)
+    found, expected = advise(unit * X, n_splits=2), advise(X, n_splits=2)
+    assert found.label == expected.label and found.looks == expected.looks
+    np.testing.assert_allclose(found.table["error"], expected.table["error"], rtol=1e-9)
+
+
+@pytest.mark.parametrize("value", [np.nan, np.inf, -1.0, "1", None, 1j])
+def test_numbers_without_end_are_named(value):
+    X = np.random.default_rng(0).standard_normal((60, 5))
+    for name in ("density", "tolerance", "n_splits", "max_features"):
+        if name == "density" and value is None:
+            continue
+        with pytest.raises(ValueError, match=name):
+            advise(X, **{name: value})

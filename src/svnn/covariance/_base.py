@@ -12,6 +12,7 @@ import numpy as np
 import scipy.sparse as sp
 from sklearn.base import BaseEstimator
 
+from svnn._fitted import at_once
 from svnn._validation import check_data
 from svnn.covariance._memory import gather, memory_bytes
 from svnn.functional import Moments, psd_repair, sample_moments
@@ -32,6 +33,7 @@ class CovarianceEstimator(ABC, BaseEstimator):
     ddof: ClassVar[float] = 0
     _min_samples: ClassVar[int] = 2
 
+    @at_once
     def fit(self, X: Any, y: Any = None, sample_weight: Any = None) -> Any:
         """Estimate the covariance of ``X``.
 

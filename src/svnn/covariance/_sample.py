@@ -6,6 +6,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
+from svnn._fitted import at_once
 from svnn.covariance._base import CovarianceEstimator
 from svnn.functional import Moments
 from svnn.functional._array import namespace
@@ -78,6 +79,7 @@ class SampleCovariance(CovarianceEstimator):
         self.ddof = ddof  # type: ignore[misc]
         self.missing = missing
 
+    @at_once
     def fit(self, X: Any, y: Any = None, sample_weight: Any = None) -> SampleCovariance:
         """Estimate the covariance of ``X``; see :class:`SampleCovariance`."""
         if self.missing != "pairwise":
@@ -86,6 +88,7 @@ class SampleCovariance(CovarianceEstimator):
         self.__dict__.pop("_totals", None)  # of an earlier fit
         return self
 
+    @at_once
     def partial_fit(self, X: Any, y: Any = None, sample_weight: Any = None) -> SampleCovariance:
         """Add the rows of ``X`` to those seen before.
 

@@ -12,6 +12,7 @@ from sklearn.utils import check_random_state
 from sklearn.utils.multiclass import check_classification_targets
 from sklearn.utils.validation import check_consistent_length, check_is_fitted, column_or_1d
 
+from svnn._fitted import at_once
 from svnn._validation import check_data
 from svnn.covariance._resolve import fit_covariance, resolve, seeded
 from svnn.functional._array import is_torch, to_numpy
@@ -83,6 +84,7 @@ class WithinClass(BaseEstimator):
         self.estimator = estimator
         self.random_state = random_state
 
+    @at_once
     def fit(self, X: Any, y: Any = None, sample_weight: Any = None) -> WithinClass:
         """Estimate the covariance within the classes ``y``.
 

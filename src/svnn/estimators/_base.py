@@ -16,6 +16,7 @@ from svnn.covariance._stochastic import StochasticSparsifier
 from svnn.estimators._covariances import fit_seeded, fitted_covariance, is_precomputed
 from svnn.estimators._parameters import check_parameters, fits
 from svnn.estimators._standardize import Standardizer
+from svnn.estimators._torch import plain_torch
 from svnn.estimators._trained import TrainedEstimator
 from svnn.estimators._training import Batch, Callback, Shifts
 from svnn.nn import SVNN, ShiftedSignals
@@ -92,9 +93,10 @@ class BaseSVNN(TrainedEstimator):
     def _fit_shift(self, Z: np.ndarray, weight: np.ndarray | None, seed: int, y: Any = None) -> Any:
         """Set ``covariance_`` and ``operator_`` from standardised training data; return the estimator."""
         super()._fit_shift(Z, weight, seed)
+        self._trained_with = {"use": str(self.use), "standardize": bool(self.standardize)}
         estimator = None
         if is_precomputed(self.covariance):
-            matrix = self.covariance_ = plain_matrix(self.shift)
+            matrix = self.covariance_ = plain_matrix(self.shift).copy()  # the caller's may change later
         else:
             estimator = fit_seeded(self.covariance, Z, weight, seed, y)
             self.covariance_ = plain_matrix(estimator.covariance_)
@@ -120,37 +122,43 @@ class BaseSVNN(TrainedEstimator):
             operator.fleeting = True
             return operator
 
-        return Shifts(self.operator_, self.resample, draw, max(self.order * len(self.hidden), 1))
+        return Shifts(self.operator_, self.resample, draw, max(int(self.order) * len(self.hidden), 1))
 
     def _build(self, in_features: int, n_outputs: int) -> SVNN:
         return SVNN(
             in_features,
             n_outputs,
-            hidden=self.hidden,
-            order=self.order,
+            hidden=[int(size) for size in self.hidden],
+            order=int(self.order),
             activation=self.activation,
-            dropout=self.dropout,
-            batch_norm=self.batch_norm,
+            dropout=float(self.dropout),
+            batch_norm=bool(self.batch_norm),
             readout=self.readout,
-            heads=self.heads if self.readout == "weighted" else 1,
+            heads=int(self.heads) if self.readout == "weighted" else 1,
             n_nodes=self.n_features_in_,
-            mlp=self.mlp,
-            node_dropout=self.node_dropout,
+            mlp=[int(size) for size in self.mlp],
+            node_dropout=float(self.node_dropout),
         )
+
+    def _as_trained(self, name: str) -> Any:
+        """Return a parameter as it was in ``fit``, whatever ``set_params`` made of it since."""
+        return self.__dict__.get("_trained_with", {}).get(name, getattr(self, name))
 
     def _shifted(self, batch: Batch) -> Batch:
         """Shift the signals of a batch once for all epochs, where the covariance is fixed and memory allows it."""
         if self.resample != "fixed" or not isinstance(batch.x, Tensor):
             return batch
-        size = 4 * batch.x.numel() * (self.order + 1)
+        order = int(self.order)
+        size = 4 * batch.x.numel() * (order + 1)
         if size > self.cache_bytes or batch.x.device != self.operator_.device or not fits(batch.x.device, 2 * size):
             return batch
-        return Batch(ShiftedSignals.of(batch.x, self.operator_, self.order), batch.y, batch.weight)
+        return Batch(ShiftedSignals.of(batch.x, self.operator_, order), batch.y, batch.weight)
 
     def embed(self, X: Any) -> np.ndarray:
         """Return the node embeddings before the readout, of shape (t, N, hidden[-1])."""
         return self._output(X, embed=True)
 
+    @plain_torch()
     def on(self, covariance: Any, X: Any = None) -> Any:
         """Return the same trained network on another covariance.
 
@@ -177,16 +185,18 @@ class BaseSVNN(TrainedEstimator):
             if X.shape[2] != self._n_values:
                 raise ValueError(f"X has {X.shape[2]} values per node, the network was trained with {self._n_values}.")
             if X.shape[1] != self.n_features_in_:
-                other._standardizer = Standardizer.fit(X, np.ones(len(X)), active=self.standardize)
+                other._standardizer = Standardizer.fit(X, np.ones(len(X)), active=self._as_trained("standardize"))
         covariance = fitted_covariance(covariance, None if X is None else other._standardizer(X))
-        matrix = shift_matrix(covariance, self.use) if hasattr(covariance, "covariance_") else covariance
+        use = self._as_trained("use")
+        matrix = shift_matrix(covariance, use) if hasattr(covariance, "covariance_") else covariance
         n = as_operator(matrix).shape[0]
         if X is not None and X.shape[1] != n:
             raise ValueError(f"the covariance has {n} features, X has {X.shape[1]}.")
         if n != self.n_features_in_:
-            if self.readout != "mean":
+            readout = self.module_.readout.kind
+            if readout != "mean":
                 raise ValueError(
-                    f'the network was trained on {self.n_features_in_} features with readout="{self.readout}", '
+                    f'the network was trained on {self.n_features_in_} features with readout="{readout}", '
                     f'which learns about each of them; it cannot run on {n}. Train with readout="mean" to transfer.'
                 )
             if X is None:
@@ -194,7 +204,7 @@ class BaseSVNN(TrainedEstimator):
             other.n_features_in_ = n
             other.__dict__.pop("feature_names_in_", None)
         other.operator_ = self._operator(matrix, self.operator_.scale if n == self.n_features_in_ else None)
-        other.covariance_ = plain_matrix(getattr(covariance, "covariance_", covariance))
+        other.covariance_ = plain_matrix(getattr(covariance, "covariance_", covariance)).copy()
         return other
 
     def save(self, path: Any) -> None:

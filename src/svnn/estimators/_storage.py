@@ -22,6 +22,7 @@ from svnn.estimators._parameters import pick_device, whole
 from svnn.estimators._regressor import SVNNRegressor
 from svnn.estimators._standardize import Standardizer
 from svnn.estimators._stored_values import decode, decode_labels, encode, encode_labels
+from svnn.estimators._torch import plain_torch
 from svnn.nn import SVNN
 from svnn.nn._svnn import ACTIVATIONS
 from svnn.operators import CSROperator, DenseOperator, LowRankOperator
@@ -37,10 +38,11 @@ _MOST_LAYERS = 1000
 #: What ``fit`` sets, and this file stores in its own way.
 _FITTED = {
     *("module_", "operator_", "covariance_", "history_", "n_iter_", "n_features_in_", "feature_names_in_", "classes_"),
-    *("_standardizer", "_target_standardizer", "_target_shape", "_n_values", "_device"),
+    *("_standardizer", "_target_standardizer", "_target_shape", "_n_values", "_device", "_trained_with"),
 }
 
 
+@plain_torch()
 def save(estimator: BaseSVNN, path: Any) -> None:
     """Write a fitted estimator to ``path``; see :meth:`SVNNRegressor.save`."""
     check_is_fitted(estimator)
@@ -56,6 +58,7 @@ def save(estimator: BaseSVNN, path: Any) -> None:
         "covariance": encode(estimator.covariance_, "covariance", tensors),
         "operator": {k: getattr(estimator.operator_, k) for k in ("backend", "scale", "adaptive")},
         "module": _architecture(estimator.module_, estimator.n_features_in_),
+        "trained_with": estimator._trained_with,
         "n_features_in": estimator.n_features_in_,
         "feature_names_in": getattr(estimator, "feature_names_in_", np.array([])).tolist(),
         "history": estimator.history_,
@@ -71,6 +74,7 @@ def save(estimator: BaseSVNN, path: Any) -> None:
     write_model(path, tensors, header)
 
 
+@plain_torch()
 def load(path: Any, device: str = "auto", *, classes: Iterable[type] = ()) -> Any:
     """Read an estimator written by ``save``.
 
@@ -111,8 +115,7 @@ def load(path: Any, device: str = "auto", *, classes: Iterable[type] = ()) -> An
             raise ValueError(f"classes must be subclasses of SVNNRegressor or SVNNClassifier, got {each!r}.")
         known[_class_name(each)] = each
     target, path = pick_device(device), given_path(path)
-    # Weights that come into being in inference mode could not be trained.
-    with torch.inference_mode(False), torch.no_grad():
+    with torch.no_grad():
         tensors, header = read_model(path)
         name = str(header.get("class"))
         if name not in known:
@@ -133,6 +136,8 @@ def _restore(kind: type, tensors: dict[str, Tensor], header: dict[str, Any], dev
     _check_parameters(estimator)
     estimator._device = device
     n_values = estimator._n_values = _whole(header["module"]["in_features"], "in_features")
+    trained_with = estimator._trained_with = header.get("trained_with", {})  # older files have none
+    _must(trained_with.keys() <= {"use", "standardize"}, "trained_with")
     names = header["feature_names_in"]
     _must(isinstance(names, list) and all(isinstance(name, str) for name in names), "feature_names_in")
     if names:

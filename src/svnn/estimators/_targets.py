@@ -9,14 +9,17 @@ import numpy as np
 import torch
 from sklearn.base import ClassifierMixin, RegressorMixin
 from sklearn.model_selection import StratifiedShuffleSplit
-from sklearn.utils import column_or_1d, compute_sample_weight
+from sklearn.utils import column_or_1d
 from sklearn.utils.multiclass import check_classification_targets
 from sklearn.utils.validation import _check_y
 from torch import Tensor
 from torch.nn import functional
 
+from svnn.estimators._parameters import one_of
+from svnn.estimators._range import SINGLE, check_range
 from svnn.estimators._standardize import Standardizer
 from svnn.estimators._trained import TrainedEstimator
+from svnn.estimators._weights import check_class_weight, with_class_weight
 from svnn.functional._array import is_torch, to_numpy
 
 #: Losses of every value; the Huber loss is scaled to agree with the squared one near zero.
@@ -33,8 +36,7 @@ class TrainedRegressor(RegressorMixin, TrainedEstimator):
     loss: str
 
     def _encode_targets(self, y: Any, reset: bool) -> np.ndarray:
-        y = given_targets(self, y)
-        y = _check_y(y, multi_output=True, y_numeric=True).astype(np.float64)
+        y = given_numbers(self, y, multi_output=True)
         columns = y.shape[1:]
         if reset:
             self._target_shape = columns
@@ -43,7 +45,8 @@ class TrainedRegressor(RegressorMixin, TrainedEstimator):
         return y.reshape(len(y), -1)
 
     def _learn_target_scale(self, y: np.ndarray, weight: np.ndarray) -> None:
-        self._target_standardizer = Standardizer.fit(y, weight, active=self.standardize)
+        self._target_standardizer = Standardizer.fit(y, weight, active=bool(self.standardize))
+        check_range(self._target_standardizer(y[weight > 0]), "y", *SINGLE)
 
     def _scale_targets(self, y: np.ndarray) -> np.ndarray:
         return self._target_standardizer(y).astype(np.float32)
@@ -56,8 +59,7 @@ class TrainedRegressor(RegressorMixin, TrainedEstimator):
 
     def _check_parameters(self) -> None:
         super()._check_parameters()
-        if self.loss not in LOSSES:
-            raise ValueError(f"loss must be one of {tuple(LOSSES)}, got {self.loss!r}.")
+        one_of(self, "loss", tuple(LOSSES))
 
     def predict(self, X: Any) -> np.ndarray:
         """Return the predicted targets, of shape (t,) or (t, n_outputs) as ``y`` had in ``fit``."""
@@ -90,9 +92,11 @@ class TrainedClassifier(ClassifierMixin, TrainedEstimator):
         return len(self.classes_)
 
     def _row_weight(self, y: np.ndarray, weight: np.ndarray) -> np.ndarray:
-        if self.class_weight is None:
-            return weight
-        return weight * compute_sample_weight(self.class_weight, self.classes_[y])
+        return with_class_weight(weight, self.class_weight, self.classes_[y])
+
+    def _check_parameters(self) -> None:
+        super()._check_parameters()
+        check_class_weight(self.class_weight)
 
     def _splitter(self, y: np.ndarray, size: int, seed: int) -> Any:
         counts = np.bincount(y)
@@ -120,7 +124,26 @@ def given_targets(estimator: Any, y: Any) -> Any:
     if y is None:
         name = type(estimator).__name__
         raise ValueError(f"This {name} estimator requires y to be passed, but the target y is None.")
-    return to_numpy(y) if is_torch(y) else y
+    if y.is_complex() if is_torch(y) else getattr(getattr(y, "dtype", None), "kind", None) == "c":
+        raise ValueError("y must be real: Complex data not supported.")
+    if not is_torch(y):
+        return y
+    if y.layout != torch.strided:
+        raise TypeError("y is a sparse tensor; pass y.to_dense().")
+    # numpy has no numbers of 16 bits that torch calls bfloat16.
+    return to_numpy(y.float() if y.dtype == torch.bfloat16 else y)
+
+
+def given_numbers(estimator: Any, y: Any, multi_output: bool = False) -> np.ndarray:
+    """Return targets as finite real numbers in double precision."""
+    y = _check_y(given_targets(estimator, y), multi_output=multi_output, y_numeric=False)
+    if y.dtype.kind in "USOTmM":
+        try:
+            y = y.astype(np.float64)
+        except (TypeError, ValueError) as error:
+            raise ValueError(f"y must hold numbers for a regressor, got {y.dtype}: {error}.") from error
+        _check_y(y, multi_output=multi_output)
+    return y.astype(np.float64)
 
 
 def given_labels(estimator: Any, y: Any) -> np.ndarray:

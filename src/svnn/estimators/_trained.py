@@ -11,15 +11,19 @@ import numpy as np
 import torch
 from sklearn.base import BaseEstimator
 from sklearn.model_selection import GroupShuffleSplit, ShuffleSplit
-from sklearn.utils.validation import _check_sample_weight, check_consistent_length, check_is_fitted
+from sklearn.utils.validation import check_consistent_length, check_is_fitted
 from torch import Tensor, nn
 
+from svnn._fitted import at_once
 from svnn._validation import check_data
-from svnn.estimators._parameters import batch_rows, check_training, cuda_devices, fits, pick_device
+from svnn.estimators._parameters import batch_rows, check_training, fits, pick_device
 from svnn.estimators._progress import progress_callback
+from svnn.estimators._range import SINGLE, check_range
 from svnn.estimators._standardize import Standardizer
+from svnn.estimators._torch import draw_weights, plain_torch, without_weights
 from svnn.estimators._training import Batch, Callback, Shifts, train
-from svnn.functional._array import generator, is_torch, to_numpy
+from svnn.estimators._weights import check_sample_weight, relative
+from svnn.functional._array import generator, to_numpy
 
 #: Hidden values held at once when predicting; bounds memory, not results.
 _PREDICT_VALUES = 2**24
@@ -108,6 +112,8 @@ class TrainedEstimator(ABC, BaseEstimator):
 
     # -- fitting ----------------------------------------------------------------------------------
 
+    @at_once
+    @plain_torch()
     def fit(
         self,
         X: Any,
@@ -125,7 +131,7 @@ class TrainedEstimator(ABC, BaseEstimator):
         y : array of shape (t,), or (t, n_outputs) for regression
         sample_weight : array of shape (t,), optional
             Weights of the samples in the loss, and in the covariance where that is one of svnn's own
-            estimators (scikit-learn's take no weights).
+            estimators (scikit-learn's take no weights). Only their ratios count.
         validation_data : tuple (X, y), optional
             Data for early stopping. By default ``validation_fraction`` of the rows are held out.
         groups : array of shape (t,), optional
@@ -139,52 +145,54 @@ class TrainedEstimator(ABC, BaseEstimator):
         X = self._signals(X, reset=True)
         targets = self._encode_targets(y, reset=True)
         check_consistent_length(X, targets)
-        weight = _check_sample_weight(
-            to_numpy(sample_weight) if is_torch(sample_weight) else sample_weight, X, ensure_non_negative=True
-        )
+        weight = check_sample_weight(sample_weight, X)
         rng = generator(self.random_state)
         seed = int(rng.integers(2**31))
 
         train_rows, held_out = self._split(targets, groups, seed, split=validation_data is None)
-        X_train, weight_train = X[train_rows], weight[train_rows]
-        if weight_train.sum() <= 0:
+        X_train, weight_train = X[train_rows], relative(weight[train_rows])
+        if not weight_train.any():
             raise ValueError("sample_weight is zero for every training row; give some of them weight.")
-        self._standardizer = Standardizer.fit(X_train, weight_train, active=self.standardize)
+        self._standardizer = Standardizer.fit(X_train, weight_train, active=bool(self.standardize))
         self._learn_target_scale(targets[train_rows], weight_train)
         scaled = self._scale_targets(targets)
-        estimator = self._fit_shift(
-            self._standardizer(X_train), weight_train if sample_weight is not None else None, seed, targets[train_rows]
-        )
+        Z = self._standardizer(X_train)
+        check_range(Z[weight_train > 0], "X", *SINGLE)
+        given_weight = None if sample_weight is None else weight_train
+        estimator = self._fit_shift(Z, given_weight, seed, targets[train_rows])
 
         validation = None
         if validation_data is not None:
             X_valid, y_valid = self._check_validation(validation_data)
             validation = self._batch(X_valid, y_valid, np.ones(len(X_valid)))
-        elif weight[held_out].sum() > 0:
-            validation = self._batch(X[held_out], scaled[held_out], weight[held_out])
+        elif weight[held_out].any():
+            validation = self._batch(X[held_out], scaled[held_out], relative(weight[held_out]))
         row_weight = self._row_weight(targets[train_rows], weight_train)
         data = self._batch(X_train, scaled[train_rows], row_weight)
 
         n_outputs = self._n_outputs(targets)
-        with torch.random.fork_rng(devices=cuda_devices(self._device)), progress_callback(self) as progress:
-            torch.manual_seed(seed)
-            self.module_ = self._build(self._n_values, n_outputs).to(self._device)
-            data = self._shifted(data)
-            validation = None if validation is None else self._shifted(validation)
+        draws = torch.Generator().manual_seed(seed)
+        module = without_weights(lambda: self._build(self._n_values, n_outputs))
+        draw_weights(module, draws)
+        self.module_ = module.to(self._device)
+        data = self._shifted(data)
+        validation = None if validation is None else self._shifted(validation)
+        with progress_callback(self) as progress:
             self.history_ = train(
                 self.module_,
                 self._loss,
                 data,
                 validation,
                 self._shifts(estimator, rng),
-                lr=self.lr,
-                weight_decay=self.weight_decay,
-                max_epochs=self.max_epochs,
-                patience=self.patience,
-                tol=self.tol,
+                lr=float(self.lr),
+                weight_decay=float(self.weight_decay),
+                max_epochs=int(self.max_epochs),
+                patience=int(self.patience),
+                tol=float(self.tol),
                 batch_size=batch_rows(self.batch_size, len(data.x)),
-                averaging=self.averaging,
+                averaging=float(self.averaging),
                 callbacks=[*self.callbacks, *progress],
+                generator=draws,
             )
         self.n_iter_ = len(self.history_["train_loss"])
         return self
@@ -229,14 +237,18 @@ class TrainedEstimator(ABC, BaseEstimator):
 
     # -- using the trained network ----------------------------------------------------------------
 
+    @plain_torch()
     def _output(self, X: Any, embed: bool = False) -> np.ndarray:
         """Return the network's output, or its embeddings, for every row of ``X``."""
         check_is_fitted(self)
-        x = torch.as_tensor(self._inputs(self._signals(X)), dtype=torch.float64, device=self._device)
+        inputs = self._inputs(self._signals(X))
+        if not np.isfinite(inputs).all():
+            raise ValueError("X holds values too far from those of the training data to compute with.")
+        x = torch.as_tensor(inputs, dtype=torch.float64, device=self._device)
         # In double precision a row's result does not depend on the rows it is batched with.
         module: Any = copy.deepcopy(self.module_).double().eval()
         run = module.embed if embed else module
-        rows = max(1, _PREDICT_VALUES // (x.shape[1] * max(self.hidden)))
+        rows = max(1, _PREDICT_VALUES // (x.shape[1] * module.widest))
         with torch.no_grad():
             parts = [run(part, self._fixed_shift()) for part in x.split(rows)]
         return torch.cat(parts).cpu().numpy()

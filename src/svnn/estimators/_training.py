@@ -8,10 +8,12 @@ from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any
 
+import numpy as np
 import torch
 from torch import Tensor, nn
 
 from svnn.nn import ShiftedSignals
+from svnn.nn._dropout import drawing_from
 
 Loss = Callable[[Tensor, Tensor], Tensor]
 Callback = Callable[[dict[str, float]], Any]
@@ -78,16 +80,21 @@ def train(
     batch_size: int,
     averaging: float = 0.0,
     callbacks: Sequence[Callback] = (),
+    generator: torch.Generator | None = None,
 ) -> dict[str, list[float]]:
     """Train ``module`` in place and return the losses of every epoch.
 
     With ``averaging`` the loss is validated, and the weights are kept, for a moving average of them.
     Stops after ``patience`` epochs in which the validation loss (the training loss where there is no
     validation data) does not fall by more than ``tol``, or when a callback returns True, and restores the best weights.
+    Batches and dropout are drawn from ``generator``, by default torch's global one.
     """
     optimizer = torch.optim.Adam(module.parameters(), lr=lr, weight_decay=weight_decay, fused=True)
     device = next(module.parameters()).device
     average = WeightAverage(module, averaging)
+    noise = generator
+    if generator is not None and device.type != "cpu":
+        noise = torch.Generator(device).manual_seed(generator.initial_seed())
     history: dict[str, list[float]] = {"train_loss": [], "valid_loss": []}
     best_loss, best_weights = math.inf, copy.deepcopy(module.state_dict())
     mark, mark_epoch = math.inf, -1  # the loss that patience waits to see undercut
@@ -95,14 +102,15 @@ def train(
         module.train()
         shifts.new_epoch()
         losses = []
-        for part in batches(data, batch_size):
-            part = part.to(device)
-            objective = _weighted(loss(module(part.x, shifts.for_forward()), part.y), part.weight)
-            optimizer.zero_grad(set_to_none=True)
-            objective.backward()
-            optimizer.step()
-            average.update()
-            losses.append(objective.detach() * (len(part) / len(data)))
+        with drawing_from(module, noise):
+            for part in batches(data, batch_size, generator):
+                part = part.to(device)
+                objective = _weighted(loss(module(part.x, shifts.for_forward()), part.y), part.weight)
+                optimizer.zero_grad(set_to_none=True)
+                objective.backward()
+                optimizer.step()
+                average.update()
+                losses.append(objective.detach() * (len(part) / len(data)))
         total = float(torch.stack(losses).sum())
         monitored = total if validation is None else evaluate(average.module, loss, validation, shifts.fixed)
         history["train_loss"].append(total)
@@ -121,7 +129,7 @@ def train(
             mark, mark_epoch = monitored, epoch
         record = {"epoch": epoch + 1, "train_loss": total, "valid_loss": monitored, "best_loss": best_loss}
         stop = [callback(record) for callback in callbacks]
-        if epoch - mark_epoch >= patience or any(s is True for s in stop):
+        if epoch - mark_epoch >= patience or any(isinstance(s, (bool, np.bool_)) and s for s in stop):
             break
     module.load_state_dict(best_weights)
     module.eval()
@@ -162,7 +170,7 @@ def evaluate(module: nn.Module, loss: Loss, data: Batch, shift: Any) -> float:
     return float(_weighted(torch.cat(values), data.weight.to(device)))
 
 
-def batches(data: Batch, batch_size: int) -> Iterator[Batch]:
+def batches(data: Batch, batch_size: int, generator: torch.Generator | None = None) -> Iterator[Batch]:
     """Yield the data in shuffled batches, or in its own order where one batch holds all.
 
     A last batch of a single row joins the one before it: batch norm cannot use it.
@@ -171,7 +179,7 @@ def batches(data: Batch, batch_size: int) -> Iterator[Batch]:
     if batch_size >= n:
         yield data
         return
-    order = torch.randperm(n).to(data.y.device)
+    order = torch.randperm(n, generator=generator).to(data.y.device)
     ends = [*range(batch_size, n - 1, batch_size), n]
     starts = [0, *ends[:-1]]
     gathered = data[order] if 4 * math.prod(data.x.shape) <= _GATHER_BYTES else None
@@ -181,4 +189,5 @@ def batches(data: Batch, batch_size: int) -> Iterator[Batch]:
 
 def _weighted(values: Tensor, weight: Tensor) -> Tensor:
     # A batch may hold only rows of zero weight; its loss is zero then.
-    return (values * weight).sum() / weight.sum().clamp_min(1e-12)
+    total = weight.sum()
+    return (values * weight).sum() / torch.where(total > 0, total, 1)

@@ -57,12 +57,12 @@ class CovarianceFilter(nn.Module):
         self.bias = nn.Parameter(torch.empty(self.out_features)) if bias else None
         self.reset_parameters()
 
-    def reset_parameters(self) -> None:
+    def reset_parameters(self, generator: torch.Generator | None = None) -> None:
         """Draw the weights as ``nn.Linear`` does for its ``(order + 1) * in_features`` inputs."""
         bound = 1 / math.sqrt((self.order + 1) * self.in_features)
-        nn.init.uniform_(self.weight, -bound, bound)
+        nn.init.uniform_(self.weight, -bound, bound, generator)
         if self.bias is not None:
-            nn.init.uniform_(self.bias, -bound, bound)
+            nn.init.uniform_(self.bias, -bound, bound, generator)
 
     def forward(self, x: Tensor, shift: Any = None) -> Tensor:
         r"""Filter ``x``.

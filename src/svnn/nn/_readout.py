@@ -5,6 +5,8 @@ from __future__ import annotations
 import torch
 from torch import Tensor, nn
 
+from svnn.nn._dropout import SeededDropout
+
 READOUTS = ("mean", "weighted", "flatten")
 
 
@@ -52,11 +54,16 @@ class Readout(nn.Module):
         if not 0 <= node_dropout < 1:
             raise ValueError(f"node_dropout must be in [0, 1), got {node_dropout!r}.")
         self.kind = kind
-        self.node_dropout = nn.Dropout(node_dropout)
-        self.n_nodes = None if kind == "mean" else n_nodes
+        self.node_dropout = SeededDropout(float(node_dropout))
+        self.n_nodes = None if kind == "mean" or n_nodes is None else int(n_nodes)
         if kind == "weighted":
-            self.weight = nn.Parameter(torch.ones(heads, n_nodes or 0))
-        self.out_features = in_features * ((n_nodes or 1) if kind == "flatten" else heads)
+            self.weight = nn.Parameter(torch.ones(int(heads), self.n_nodes or 0))
+        self.out_features = int(in_features * ((n_nodes or 1) if kind == "flatten" else heads))
+
+    def reset_parameters(self) -> None:
+        """Start as the mean over the nodes."""
+        if self.kind == "weighted":
+            nn.init.ones_(self.weight)
 
     def forward(self, u: Tensor) -> Tensor:
         weights = self.weights(u)

@@ -105,6 +105,7 @@ class SVNN(nn.Module):
         self.order, self.normalize = order, normalize
         sizes = [in_features, *hidden]
         pairs = list(pairwise(sizes))
+        self.widest = max(int(b) for _, b in pairs)  # values per node at most
         # The normalisation has a bias of its own.
         self.filters = nn.ModuleList(CovarianceFilter(a, b, order, bias=not batch_norm) for a, b in pairs)
         self.norms = nn.ModuleList(NodeNorm(b) if batch_norm else nn.Identity() for _, b in pairs)

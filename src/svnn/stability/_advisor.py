@@ -33,7 +33,7 @@ def advise(
     n_splits: int = 10,
     tolerance: float = 0.025,
     max_features: int = 300,
-    random_state: RandomState = None,
+    random_state: RandomState = 0,
 ) -> Advice:
     r"""Recommend a sparsifier for the covariance of ``X``.
 
@@ -49,7 +49,9 @@ def advise(
     max_features : int, default=300
         Of more features so many are looked at, drawn at random, which bounds the cost. A mask's noise averages
         out over a node's neighbours, so the error of stochastic sparsifiers is overestimated then.
-    random_state : int, Generator or None
+    random_state : int, Generator or None, default=0
+        Seed of the folds and of the features that are looked at. By default the same data get the same advice; None
+        draws anew each time.
 
     Returns
     -------

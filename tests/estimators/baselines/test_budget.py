@@ -19,7 +19,7 @@ def calls(monkeypatch):
     calls, train = [], _trained.train
 
     def record(module, loss, data, validation, shifts, **options):
-        calls.append((data, validation, options))
+        calls.append((data, validation, {**options, "generator": options["generator"].initial_seed()}))
         return train(module, loss, data, validation, shifts, **{**options, "max_epochs": 1})
 
     monkeypatch.setattr(_trained, "train", record)

@@ -8,14 +8,13 @@ from typing import Any
 import numpy as np
 
 from svnn.estimators._docs import CLASS_WEIGHT, CLASSES, LOSS, document_baseline
-from svnn.estimators._parameters import whole
+from svnn.estimators._parameters import one_of, whole
 from svnn.estimators._targets import TrainedClassifier, TrainedRegressor
 from svnn.estimators._trained import TrainedEstimator
 from svnn.estimators._training import Shifts
 from svnn.estimators.baselines._graph import GCN, as_graph, is_dense, pyg, sample_neighbors
 from svnn.estimators.baselines._store import store
 from svnn.nn import Readout
-from svnn.nn._svnn import ACTIVATIONS
 
 RESAMPLE = ("fixed", "epoch", "forward")
 
@@ -37,16 +36,11 @@ class BaseNeighborSampling(TrainedEstimator):
         super()._check_parameters()
         if not whole(self.n_neighbors, 1):
             raise ValueError(f"n_neighbors must be a positive integer, got {self.n_neighbors!r}.")
-        if self.resample not in RESAMPLE:
-            raise ValueError(f"resample must be one of {RESAMPLE}, got {self.resample!r}.")
-        if not len(self.hidden):
-            raise ValueError("hidden must name at least one layer, e.g. (32,).")
-        if self.activation not in ACTIVATIONS:
-            raise ValueError(f"activation must be one of {tuple(ACTIVATIONS)}, got {self.activation!r}.")
+        one_of(self, "resample", RESAMPLE)
 
     def _fit_shift(self, Z: np.ndarray, weight: np.ndarray | None, seed: int, y: Any = None) -> None:
         super()._fit_shift(Z, weight, seed)
-        self.edge_index_ = sample_neighbors(Z.shape[1], self.n_neighbors, np.random.default_rng(seed))
+        self.edge_index_ = sample_neighbors(Z.shape[1], int(self.n_neighbors), np.random.default_rng(seed))
         self._graph = self._as_graph(self.edge_index_)
 
     def _as_graph(self, edges: np.ndarray) -> Any:
@@ -65,17 +59,18 @@ class BaseNeighborSampling(TrainedEstimator):
         return Shifts(self._graph, self.resample, draw)
 
     def _build(self, in_features: int, n_outputs: int) -> GCN:
-        heads = self.heads if self.readout == "weighted" else 1
-        readout = Readout(self.readout, self.hidden[-1], self.n_features_in_, heads)
+        hidden = [int(size) for size in self.hidden]
+        heads = int(self.heads) if self.readout == "weighted" else 1
+        readout = Readout(self.readout, hidden[-1], self.n_features_in_, heads)
         return GCN(
             in_features,
             n_outputs,
-            self.hidden,
+            hidden,
             self.activation,
-            self.dropout,
-            self.batch_norm,
+            float(self.dropout),
+            bool(self.batch_norm),
             readout,
-            self.mlp,
+            [int(size) for size in self.mlp],
             self._dense(),
             type(self).__name__,
         )

@@ -67,11 +67,11 @@ def as_graph(edges: np.ndarray, n_nodes: int, dense: bool, device: torch.device,
     """
     index = torch.as_tensor(edges, device=device)
     if dense:
-        adjacency = torch.zeros(n_nodes, n_nodes, device=device)
+        adjacency = torch.zeros(n_nodes, n_nodes, dtype=torch.float32, device=device)
         adjacency[index[1], index[0]] = 1.0
         return adjacency
     gcn_norm = pyg("nn.conv.gcn_conv", user).gcn_norm
-    return Edges(*gcn_norm(index, num_nodes=n_nodes))
+    return Edges(*gcn_norm(index, num_nodes=n_nodes, dtype=torch.float32))
 
 
 class GCN(nn.Module):
@@ -103,6 +103,7 @@ class GCN(nn.Module):
         # The weights of edges are normalised once, not in every pass.
         convolution = layers.DenseGCNConv if dense else partial(layers.GCNConv, normalize=False)
         pairs = list(pairwise([in_features, *hidden]))
+        self.widest = max(hidden)
         self.convolutions = nn.ModuleList(convolution(a, b, bias=not batch_norm) for a, b in pairs)
         self.norms = nn.ModuleList(NodeNorm(b) if batch_norm else nn.Identity() for _, b in pairs)
         self.activation = ACTIVATIONS[activation]()

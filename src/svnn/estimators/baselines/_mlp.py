@@ -41,6 +41,7 @@ class MLP(nn.Module):
             raise ValueError("hidden must name at least one layer, e.g. (32, 32).")
         if activation not in ACTIVATIONS:
             raise ValueError(f"activation must be one of {tuple(ACTIVATIONS)}, got {activation!r}.")
+        self.widest = max(hidden)
         self.layers = nn.Sequential()
         for before, after in pairwise([in_features, *hidden]):
             # The normalisation has a bias of its own.
@@ -72,7 +73,8 @@ class BaseMLP(TrainedEstimator):
 
     def _build(self, in_features: int, n_outputs: int) -> MLP:
         width = self._n_nodes() * in_features
-        return MLP(width, n_outputs, self.hidden, self.activation, self.dropout, self.batch_norm)
+        hidden = [int(size) for size in self.hidden]
+        return MLP(width, n_outputs, hidden, self.activation, float(self.dropout), bool(self.batch_norm))
 
     def embed(self, X: Any) -> np.ndarray:
         """Return the last hidden layer, of shape (t, hidden[-1])."""

@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 
 from svnn.estimators._docs import CLASS_WEIGHT, CLASSES, LOSS, document_baseline
-from svnn.estimators._parameters import whole
+from svnn.estimators._parameters import one_of, whole
 from svnn.estimators._targets import TrainedClassifier, TrainedRegressor
 from svnn.estimators.baselines._mlp import NETWORK, BaseMLP
 from svnn.estimators.baselines._reduction import REDUCTIONS, check_components, fit_reduction, reduce_nodes
@@ -25,8 +25,7 @@ class BasePCAMLP(BaseMLP):
     def _check_parameters(self) -> None:
         super()._check_parameters()
         check_components(self)
-        if self.reduction not in REDUCTIONS:
-            raise ValueError(f"reduction must be one of {REDUCTIONS}, got {self.reduction!r}.")
+        one_of(self, "reduction", REDUCTIONS)
         if not whole(self.max_observations, 2):
             raise ValueError(f"max_observations must be an integer >= 2, got {self.max_observations!r}.")
 

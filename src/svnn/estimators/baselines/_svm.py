@@ -9,14 +9,18 @@ from typing import Any
 import numpy as np
 from sklearn.base import BaseEstimator, ClassifierMixin, RegressorMixin
 from sklearn.svm import SVC, SVR
-from sklearn.utils.validation import _check_sample_weight, _check_y, check_consistent_length, check_is_fitted
+from sklearn.utils.validation import check_consistent_length, check_is_fitted
 
+from svnn._fitted import at_once
 from svnn.estimators._covariances import fit_seeded, fitted_covariance, is_precomputed
 from svnn.estimators._docs import CLASS_WEIGHT, CLASSES, document_baseline
-from svnn.estimators._parameters import check_covariance
+from svnn.estimators._parameters import check_covariance, yes_or_no
+from svnn.estimators._range import SQUARES, check_range
 from svnn.estimators._standardize import Standardizer
-from svnn.estimators._targets import encode_labels, given_targets
+from svnn.estimators._targets import encode_labels, given_numbers
+from svnn.estimators._torch import plain_torch
 from svnn.estimators._trained import check_signals
+from svnn.estimators._weights import check_class_weight, check_sample_weight, relative
 from svnn.estimators.baselines._reduction import (
     PrincipalComponents,
     check_components,
@@ -24,7 +28,7 @@ from svnn.estimators.baselines._reduction import (
     reduce_nodes,
 )
 from svnn.estimators.baselines._store import store
-from svnn.functional._array import generator, is_torch, to_numpy
+from svnn.functional._array import generator
 from svnn.functional.eigenvectors import align_signs, leading_eigenvectors
 from svnn.operators import as_operator, plain_matrix
 
@@ -46,10 +50,17 @@ class BasePCASVM(ABC, BaseEstimator):
         """Learn the scale of the targets, where they have one, and return them on it."""
         return y
 
+    def _check_parameters(self) -> None:
+        check_components(self)
+        check_covariance(self)
+        yes_or_no(self, "standardize")
+
     @abstractmethod
     def _machine(self) -> Any:
         """Return the unfitted support vector machine."""
 
+    @at_once
+    @plain_torch()
     def fit(self, X: Any, y: Any, sample_weight: Any = None, *, validation_data: Any = None, groups: Any = None) -> Any:
         """Estimate the covariance of ``X``, project on its leading eigenvectors and fit the machine.
 
@@ -66,18 +77,16 @@ class BasePCASVM(ABC, BaseEstimator):
         -------
         self
         """
-        check_components(self)
-        check_covariance(self)
+        self._check_parameters()
         X = check_signals(self, X, reset=True)
         targets = self._encode_targets(y)
         check_consistent_length(X, targets)
-        weight = _check_sample_weight(
-            to_numpy(sample_weight) if is_torch(sample_weight) else sample_weight, X, ensure_non_negative=True
-        )
-        if weight.sum() <= 0:
+        weight = relative(check_sample_weight(sample_weight, X))
+        if not weight.any():
             raise ValueError("sample_weight is zero for every training row; give some of them weight.")
-        self._standardizer = Standardizer.fit(X, weight, active=self.standardize)
+        self._standardizer = Standardizer.fit(X, weight, active=bool(self.standardize))
         Z = self._standardizer(X)
+        check_range(Z, "X", *SQUARES)
         limits = {"nodes": Z.shape[1]}
         if is_precomputed(self.covariance):
             matrix = self.shift
@@ -87,7 +96,9 @@ class BasePCASVM(ABC, BaseEstimator):
             limits["observations"] = Z.shape[0] * Z.shape[2]
         vectors = self._eigenvectors(matrix, possible_components(self.n_components, **limits))
         self.components_ = vectors.T
-        self.machine_ = self._machine().fit(
+        machine = self._machine()
+        machine.random_state = 0  # of a draw that is not used, and must not come from the caller's global generator
+        self.machine_ = machine.fit(
             self._project(Z).reshape(len(Z), -1), self._scale_targets(targets, weight), sample_weight=weight
         )
         return self
@@ -113,6 +124,7 @@ class BasePCASVM(ABC, BaseEstimator):
         projections = self.embed(X)
         return projections.reshape(len(projections), -1)
 
+    @plain_torch()
     def on(self, covariance: Any, X: Any = None) -> Any:
         """Return the same fitted machine on projections with another covariance's eigenvectors.
 
@@ -231,11 +243,13 @@ class PCASVMRegressor(RegressorMixin, BasePCASVM):
     epsilon: float
 
     def _encode_targets(self, y: Any) -> np.ndarray:
-        return _check_y(given_targets(self, y), y_numeric=True).astype(np.float64)
+        return given_numbers(self, y)
 
     def _scale_targets(self, y: np.ndarray, weight: np.ndarray) -> np.ndarray:
-        self._target_standardizer = Standardizer.fit(y, weight, active=self.standardize)
-        return self._target_standardizer(y)
+        self._target_standardizer = Standardizer.fit(y, weight, active=bool(self.standardize))
+        scaled = self._target_standardizer(y)
+        check_range(scaled, "y", *SQUARES)
+        return scaled
 
     def _machine(self) -> SVR:
         return SVR(C=self.C, gamma=self.gamma, epsilon=self.epsilon)
@@ -282,6 +296,10 @@ class PCASVMClassifier(ClassifierMixin, BasePCASVM):
     C: float
     gamma: float | str
     class_weight: Any
+
+    def _check_parameters(self) -> None:
+        super()._check_parameters()
+        check_class_weight(self.class_weight)
 
     def _encode_targets(self, y: Any) -> np.ndarray:
         self.classes_, encoded = encode_labels(self, y)

@@ -1,0 +1,37 @@
+"""One quick estimator of every kind that trains a network or a machine, for tests of what they share."""
+
+from __future__ import annotations
+
+from importlib.util import find_spec
+
+import pytest
+
+from svnn import ACV, SVNNClassifier, SVNNRegressor
+from svnn.estimators import baselines
+
+_QUICK = {"max_epochs": 4, "random_state": 0}
+_GRAPH = {"n_neighbors": 2, "readout": "weighted", **_QUICK}
+
+REGRESSORS = {
+    "svnn": SVNNRegressor(hidden=(8, 4), dropout=0.3, **_QUICK),
+    "stochastic": SVNNRegressor(covariance=ACV(density=0.5), resample="forward", readout="flatten", **_QUICK),
+    "without norm": SVNNRegressor(batch_norm=False, readout="mean", mlp=(), **_QUICK),
+    "mlp": baselines.MLPRegressor(hidden=(8,), dropout=0.3, **_QUICK),
+    "pca": baselines.PCAMLPRegressor(n_components=3, **_QUICK),
+    "kernel": baselines.PCAMLPRegressor(n_components=3, reduction="kernel", max_observations=50, **_QUICK),
+    "svm": baselines.PCASVMRegressor(n_components=3, covariance=ACV(density=0.5), random_state=0),
+    "graph": baselines.NeighborSamplingRegressor(dropout=0.3, **_GRAPH),
+}
+CLASSIFIERS = {
+    "svnn": SVNNClassifier(**_QUICK),
+    "mlp": baselines.MLPClassifier(hidden=(8,), **_QUICK),
+    "pca": baselines.PCAMLPClassifier(n_components=3, **_QUICK),
+    "svm": baselines.PCASVMClassifier(n_components=3, random_state=0),
+    "graph": baselines.NeighborSamplingClassifier(**_GRAPH),
+}
+
+
+def each(models: dict[str, object]) -> list[object]:
+    """Return the models as parameters of a test."""
+    needs = pytest.mark.skipif(find_spec("torch_geometric") is None, reason="needs torch_geometric")
+    return [pytest.param(m, id=name, marks=needs if name == "graph" else ()) for name, m in models.items()]

@@ -1,0 +1,117 @@
+"""Every fit draws from generators of its own: threads do not disturb each other, nor the caller's draws."""
+
+from __future__ import annotations
+
+import random
+from concurrent.futures import ThreadPoolExecutor
+
+import joblib
+import numpy as np
+import pytest
+import torch
+from sklearn.base import clone
+
+from estimators.families import CLASSIFIERS, REGRESSORS, each
+from svnn import SVNNRegressor, load
+from svnn.estimators._torch import draw_weights, without_weights
+from svnn.estimators.baselines._graph import GCN
+from svnn.estimators.baselines._mlp import MLP
+from svnn.nn import SVNN, Readout
+
+
+def states():
+    """Return where the global generators stand."""
+    kind, keys, position, *rest = np.random.get_state()  # noqa: NPY002
+    return [torch.random.get_rng_state().tolist(), (kind, keys.tolist(), position, *rest), random.getstate()]
+
+
+@pytest.mark.parametrize("model", each(REGRESSORS))
+def test_fits_in_threads_are_those_of_one_after_the_other(model, data):
+    X, y = data
+
+    def fit(seed):
+        return clone(model).set_params(random_state=seed).fit(X, y).predict(X)
+
+    seeds = [0, 1, 2, 0, 1, 2, 0, 1]
+    expected = {seed: fit(seed) for seed in set(seeds)}
+    before = states()
+    with ThreadPoolExecutor(4) as pool:
+        for seed, found in zip(seeds, pool.map(fit, seeds), strict=True):
+            np.testing.assert_array_equal(found, expected[seed])
+    found = joblib.Parallel(4, backend="threading")(joblib.delayed(fit)(seed) for seed in seeds)
+    for seed, predicted in zip(seeds, found, strict=True):
+        np.testing.assert_array_equal(predicted, expected[seed])
+    assert states() == before
+
+
+@pytest.mark.parametrize("model", each(REGRESSORS) + each(CLASSIFIERS))
+@pytest.mark.parametrize("seed", [0, None, np.random.RandomState(0), np.random.default_rng(0)], ids=str)
+def test_no_global_generator_moves(model, seed, data, tmp_path):
+    X, y = data
+    y = (y > 100).astype(int) if hasattr(model, "classes_") or "Classifier" in type(model).__name__ else y
+    before = states()
+    fitted = clone(model).set_params(random_state=seed).fit(X, y)
+    fitted.predict(X)
+    fitted.embed(X)
+    if hasattr(fitted, "save"):
+        fitted.save(tmp_path / "model.safetensors")
+        load(tmp_path / "model.safetensors")
+    assert states() == before
+
+
+def test_what_the_global_generators_hold_does_not_matter(data):
+    X, y = data
+    found = []
+    for seed in (1, 2):
+        torch.manual_seed(seed)
+        np.random.seed(seed)  # noqa: NPY002
+        random.seed(seed)
+        found.append(clone(REGRESSORS["svnn"]).fit(X, y).predict(X))
+    np.testing.assert_array_equal(*found)
+
+
+def test_random_states_of_every_kind(data):
+    X, y = data
+    for make in (np.random.RandomState, np.random.default_rng, torch.Generator().manual_seed):
+        a, b = (SVNNRegressor(max_epochs=3, random_state=make(seed)).fit(X, y).predict(X) for seed in (5, 5))
+        np.testing.assert_array_equal(a, b)
+    a, b = (SVNNRegressor(max_epochs=3).fit(X, y).predict(X) for _ in range(2))
+    assert not np.array_equal(a, b)
+
+
+NETWORKS = {
+    "svnn": lambda: SVNN(2, 3, hidden=(4, 5), readout="weighted", heads=2, n_nodes=6, mlp=(7,)),
+    "without norm": lambda: SVNN(2, 3, hidden=(4,), batch_norm=False, mlp=()),
+    "mlp": lambda: MLP(12, 3, (8, 4)),
+    "dense graph": lambda: GCN(2, 3, (4, 5), "relu", 0.0, True, Readout("mean", 5), (6,), dense=True),
+    "graph of edges": lambda: GCN(2, 3, (4, 5), "relu", 0.0, False, Readout("mean", 5), (6,), dense=False),
+}
+
+
+@pytest.mark.parametrize("name", NETWORKS)
+def test_weights_are_drawn_as_the_constructors_draw_them(name):
+    if "graph" in name:
+        pytest.importorskip("torch_geometric")
+    torch.manual_seed(7)
+    expected = NETWORKS[name]().state_dict()
+    network = without_weights(NETWORKS[name])
+    for values in network.state_dict().values():
+        values.copy_(torch.full_like(values, 13))  # nothing may be left over
+    draw_weights(network, torch.Generator().manual_seed(7))
+    assert list(network.state_dict()) == list(expected)
+    for key, values in network.state_dict().items():
+        torch.testing.assert_close(values, expected[key], rtol=0, atol=0)
+
+
+def test_a_layer_whose_weights_nobody_draws_is_an_error():
+    with pytest.raises(TypeError, match="Conv1d is not known"):
+        draw_weights(torch.nn.Conv1d(1, 1, 1), torch.Generator())
+
+
+def test_a_trained_network_draws_from_the_global_generator_again(data):
+    module = clone(REGRESSORS["svnn"]).fit(*data).module_.train()
+    u = torch.ones(50, 6, 4)
+    torch.manual_seed(3)
+    first = module.readout(u)
+    torch.manual_seed(3)
+    assert torch.equal(module.readout(u), first) and not torch.equal(module.readout(u), first)

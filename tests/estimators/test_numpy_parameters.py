@@ -1,0 +1,123 @@
+"""Parameters as numpy holds them: scalars of any width, arrays as sizes."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+from sklearn.base import clone
+
+from estimators.families import CLASSIFIERS, REGRESSORS, each
+from svnn import SVNNRegressor, load
+
+WHOLE = ("order", "heads", "max_epochs", "patience", "batch_size", "cache_bytes", "verbose", "random_state")
+WHOLE += ("n_components", "n_neighbors", "max_observations")
+REAL = ("dropout", "node_dropout", "lr", "weight_decay", "tol", "averaging", "validation_fraction")
+TRUTH = ("batch_norm", "standardize")
+SIZES = ("hidden", "mlp")
+
+
+def in_numpy(parameters, whole, real, sizes):
+    """Return the parameters with numpy's numbers in the place of Python's."""
+    found = {}
+    for name, value in parameters.items():
+        if name in SIZES:
+            found[name] = sizes(value)
+        elif name in TRUTH:
+            found[name] = np.bool_(value)
+        elif name in REAL:
+            found[name] = real(value)
+        elif name in WHOLE and not isinstance(value, str) and value is not None:
+            found[name] = whole(value)
+    return found
+
+
+KINDS = {
+    "wide": (np.int64, np.float64, lambda sizes: tuple(np.int64(s) for s in sizes)),
+    "narrow": (np.int32, np.float32, lambda sizes: [np.uint8(s) for s in sizes]),
+    "arrays": (np.int64, np.float64, lambda sizes: np.array(sizes, dtype=np.int64)),
+}
+
+
+@pytest.mark.parametrize("kind", KINDS)
+@pytest.mark.parametrize("model", each(REGRESSORS) + each(CLASSIFIERS))
+def test_numbers_of_numpy_are_numbers(model, kind, data, tmp_path):
+    X, y = data[0], (data[1] > 100 if "Classifier" in type(model).__name__ else data[1])
+    plain = clone(model)
+    own = in_numpy(plain.get_params(deep=False), *KINDS[kind])
+    if kind == "narrow":  # what float32 rounds is another number
+        plain.set_params(**{name: float(own[name]) for name in REAL if name in own})
+    expected = plain.fit(X, y)
+    found = clone(clone(model).set_params(**own)).fit(X, y)
+    np.testing.assert_array_equal(found.predict(X), expected.predict(X))
+    np.testing.assert_array_equal(found.embed(X), expected.embed(X))
+    assert repr(found)
+    if hasattr(found, "save"):
+        found.save(tmp_path / "model.safetensors")
+        again = load(tmp_path / "model.safetensors")
+        np.testing.assert_array_equal(again.predict(X), expected.predict(X))
+        np.testing.assert_array_equal(clone(again).fit(X, y).predict(X), expected.predict(X))
+
+
+@pytest.mark.parametrize("name", ["hidden", "mlp"])
+@pytest.mark.parametrize(
+    "sizes",
+    [
+        np.array(8),
+        np.array([[8]]),
+        np.array([8.0]),
+        np.array([8, -1]),
+        np.array([True]),
+        {8, 16},
+        iter([8]),
+        "8",
+        (8.0,),
+        (True,),
+        np.nan,
+        None,
+    ],
+    ids=repr,
+)
+def test_sizes_that_are_none_are_named(name, sizes, data):
+    with pytest.raises(ValueError, match=f"{name} must be a sequence of positive integers"):
+        SVNNRegressor(max_epochs=2, **{name: sizes}).fit(*data)
+
+
+@pytest.mark.parametrize(
+    "name", ["order", "heads", "max_epochs", "patience", "batch_size", "cache_bytes", "verbose", *REAL, *TRUTH]
+)
+@pytest.mark.parametrize("value", [np.array([1, 2]), np.array(["a"]), np.nan, "1", [1], 1j], ids=repr)
+def test_values_that_are_no_parameters_are_named(name, value, data):
+    with pytest.raises(ValueError, match=f"{name} must"):
+        SVNNRegressor(max_epochs=2).set_params(**{name: value}).fit(*data)
+
+
+@pytest.mark.parametrize("name", ["use", "resample", "activation", "readout", "loss", "device", "random_state"])
+@pytest.mark.parametrize("value", [np.array(["a", "b"]), ["relu"], {}, 1.5, np.nan], ids=repr)
+def test_words_that_are_none_are_named(name, value, data):
+    with pytest.raises(ValueError, match=f"{name} must"):
+        SVNNRegressor(max_epochs=2).set_params(**{name: value}).fit(*data)
+
+
+@pytest.mark.parametrize("name", ["lr", *REAL, "cache_bytes"])
+@pytest.mark.parametrize("value", [np.inf, -np.inf, np.nan, np.float32("nan")], ids=repr)
+def test_numbers_without_end_are_named(name, value, data):
+    with pytest.raises(ValueError, match=f"{name} must"):
+        SVNNRegressor(max_epochs=2).set_params(**{name: value}).fit(*data)
+
+
+@pytest.mark.parametrize("name", ["C", "epsilon", "gamma"])
+@pytest.mark.parametrize("value", [np.nan, -1.0])
+def test_a_machine_names_its_numbers(name, value, data):
+    with pytest.raises(ValueError, match=f"(?s){name}"):
+        clone(REGRESSORS["svm"]).set_params(**{name: value}).fit(*data)
+
+
+@pytest.mark.parametrize("device", ["meta", "cuda:99", "tpu"])
+def test_devices_that_cannot_be_trained_on_are_named(device, data):
+    with pytest.raises(ValueError, match="device"):
+        SVNNRegressor(max_epochs=2, device=device).fit(*data)
+
+
+def test_a_negative_seed_is_named(data):
+    with pytest.raises(ValueError, match="random_state must not be negative"):
+        SVNNRegressor(max_epochs=2, random_state=-1).fit(*data)
