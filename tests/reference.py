@@ -88,3 +88,21 @@ def awkward_matrices(n=12, seed=0):
         "covariance": A @ A.T / n,
         "few samples": A[:, :2] @ A[:, :2].T,
     }
+
+
+def standardize(X):
+    """z-scores of every column; a constant one is zero."""
+    spread = X.std(0)
+    return (X - X.mean(0)) / np.where(X.max(0) == X.min(0), 1.0, spread)
+
+
+def thresholded_correlation(Z, rule):
+    """The default thresholds on standardised data: 2 √(log N / t) on correlations, the diagonal kept."""
+    C = Z.T @ Z / len(Z)
+    if rule == "sample":
+        return C
+    level = 2 * np.sqrt(np.log(C.shape[0]) / len(Z))
+    # The columns have unit variance, or none at all: covariances are correlations.
+    kept = np.where(np.abs(C) >= level, C, 0.0) if rule == "hard" else np.sign(C) * np.maximum(np.abs(C) - level, 0)
+    np.fill_diagonal(kept, np.diagonal(C))
+    return kept

@@ -13,6 +13,8 @@ from svnn.nn import SVNN, CovarianceFilter, ShiftedSignals
 from svnn.nn._norm import NodeNorm, norm_then
 from svnn.operators import CSROperator
 
+pytestmark = pytest.mark.usefixtures("kernels")  # with them, on two threads, and without
+
 BACKENDS = ("dense", "csr", "lowrank", "auto")
 SHAPES = [(1, 3, 2), (4, 2, 3), (3, 3, 5)]  # in, out, order: widening, narrowing, in the eigenbasis
 

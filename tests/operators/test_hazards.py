@@ -180,9 +180,15 @@ def test_arrays_that_are_no_matrix_are_an_error(columns, starts):
         CSROperator(torch.ones(2), torch.tensor(columns), torch.tensor(starts))
 
 
-@pytest.mark.parametrize("backend", ["csr", "dense"])
-def test_autocast_leaves_the_banks_alone(backend):
-    op, (x, weight) = operator(40, backend), tensors(40, taps=9)
-    expected = op.filter(x, weight)
+@pytest.mark.parametrize("backend", ["csr", "dense", "lowrank"])
+@pytest.mark.parametrize("taps", [3, 9])
+def test_autocast_leaves_the_banks_alone(kernels, backend, taps):
+    op, (x, weight) = operator(40, backend), tensors(40, taps=taps)
+    weight.requires_grad_()
+    expected, shifted = op.filter(x, weight), op @ x
+    (gradient,) = torch.autograd.grad(expected.sum(), weight)
     with torch.autocast("cpu", torch.bfloat16):
-        assert torch.equal(op.filter(x, weight), expected)
+        y = op.filter(x, weight)
+        assert torch.equal(y, expected)
+        assert torch.equal(op @ x, shifted)
+    torch.testing.assert_close(torch.autograd.grad(y.sum(), weight)[0], gradient)

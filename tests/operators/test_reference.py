@@ -19,12 +19,7 @@ every_backend = pytest.mark.parametrize("backend", BACKENDS)
 every_dtype = pytest.mark.parametrize("dtype", list(TOLERANCE), ids=["float64", "float32"])
 
 
-@pytest.fixture(params=[1, 2], ids=["one thread", "two threads"], autouse=True)
-def n_threads(request):
-    before = torch.get_num_threads()
-    torch.set_num_threads(request.param)
-    yield request.param
-    torch.set_num_threads(before)
+pytestmark = pytest.mark.usefixtures("kernels")  # with them, on two threads, and without
 
 
 def assert_close(ours, expected, dtype):
@@ -43,7 +38,7 @@ def problem(n_in, n_out, order, n=12, batch=3, seed=0):
 @every_backend
 @every_dtype
 @pytest.mark.parametrize(("n_in", "n_out", "order"), [(1, 3, 2), (5, 2, 3), (4, 4, 5), (2, 3, 0)])
-def test_filters_and_their_gradients(name, backend, dtype, n_in, n_out, order):
+def test_filters_and_their_gradients(kernels, name, backend, dtype, n_in, n_out, order):
     # At unit norm, as networks use it: powers neither grow nor vanish.
     C = MATRICES[name] / (reference.spectral_norm(MATRICES[name]) or 1.0)
     x, weight, bias, dy = problem(n_in, n_out, order)
@@ -53,6 +48,8 @@ def test_filters_and_their_gradients(name, backend, dtype, n_in, n_out, order):
     found = torch.autograd.grad(y, leaves, torch.tensor(dy, dtype=dtype))
     for ours, expected in zip(found, reference.filter_bank_gradients(C, x, weight, dy), strict=False):
         assert_close(ours, expected, dtype)
+    if backend == "csr" and order:
+        kernels.must_have_run(f"bank{torch.finfo(dtype).bits}")
 
 
 @every_matrix

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import copy
 from abc import ABC, abstractmethod
+from contextlib import AbstractContextManager, nullcontext
 from typing import Any, ClassVar
 
 import numpy as np
@@ -78,9 +79,10 @@ class CovarianceOperator(ABC):
         return self.nnz / self.shape[0] ** 2
 
     def __matmul__(self, x: Tensor) -> Tensor:
-        """Shift ``x`` of shape (N, F) or (…, N, F); the result has the shape and dtype of ``x``."""
+        """Shift ``x`` of shape (N, F) or (…, N, F); the result has the shape and dtype of ``x``, autocast or not."""
         operator = self._in_dtype_of(x)
-        return operator._matmul(x) if x.ndim == 2 else operator._batched_matmul(x)
+        with _without_autocast(x):
+            return operator._matmul(x) if x.ndim == 2 else operator._batched_matmul(x)
 
     def _in_dtype_of(self, x: Tensor) -> CovarianceOperator:
         """Check that ``x`` can be shifted and return the operator in its dtype."""
@@ -118,9 +120,10 @@ class CovarianceOperator(ABC):
             from svnn.operators._build import suited  # which knows all backends
 
             operator = suited(operator, n_in, n_out, taps - 1, len(batch))
-        y = operator._filter(batch, weight, bias) if taps > 1 and len(batch) else None
-        if y is None:
-            y = operator._reference_filter(batch, weight, bias)
+        with _without_autocast(x):
+            y = operator._filter(batch, weight, bias) if taps > 1 and len(batch) else None
+            if y is None:
+                y = operator._reference_filter(batch, weight, bias)
         return y.view(*x.shape[:-1], n_out)
 
     def _filter(self, x: Tensor, weight: Tensor, bias: Tensor | None) -> Tensor | None:
@@ -228,6 +231,13 @@ class CovarianceOperator(ABC):
             f"{type(self).__name__}(N={self.shape[0]}, density={self.density:.3g}, "
             f"{str(self.dtype).removeprefix('torch.')}, {self.device}{scaled})"
         )
+
+
+def _without_autocast(x: Tensor) -> AbstractContextManager[Any]:
+    kind = x.device.type
+    if torch.amp.is_autocast_available(kind) and torch.is_autocast_enabled(kind):
+        return torch.autocast(kind, enabled=False)
+    return nullcontext()
 
 
 def fused(x: Tensor, weight: Tensor) -> bool:

@@ -29,8 +29,7 @@ class ShiftPasses(Protocol):
 
 def fused_filter_bank(matrix: ShiftPasses, x: Tensor, weight: Tensor, bias: Tensor | None) -> Tensor:
     r"""Return :math:`\sum_k C^k x W_k + b` for x (B, N, in) and weight (K + 1, in, out)."""
-    with torch.autocast(x.device.type, enabled=False):
-        result: Tensor = _FusedFilterBank.apply(x, weight, bias, matrix)
+    result: Tensor = _FusedFilterBank.apply(x, weight, bias, matrix)
     return result
 
 

@@ -23,8 +23,7 @@ class Spectrum(NamedTuple):
 
 def spectral_filter_bank(spectrum: Spectrum, x: Tensor, weight: Tensor, bias: Tensor | None) -> Tensor:
     r"""Return :math:`V \big[\sum_k \lambda^k (V^T x) W_k\big] + b` for x (B, N, in), weight (K + 1, in, out)."""
-    with torch.autocast(x.device.type, enabled=False):
-        result: Tensor = _SpectralFilterBank.apply(x, weight, bias, spectrum)
+    result: Tensor = _SpectralFilterBank.apply(x, weight, bias, spectrum)
     return result
 
 
