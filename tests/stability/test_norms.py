@@ -102,6 +102,6 @@ def test_frobenius_of_both_kinds(rng):
 
 def test_lanczos_reads_no_memory_that_it_has_not_written(monkeypatch):
     """New memory may hold anything: zero times what happens to be there need not be zero."""
-    monkeypatch.setattr(np, "empty", lambda shape: np.full(shape, np.nan))
+    monkeypatch.setattr(np, "empty", lambda shape, dtype=float: np.full(shape, np.nan, dtype))
     low, high, exact = lanczos(lambda x: np.array([1.0, 2.0, 4.0]) * x, 3, 3)
     assert (low, high, exact) == (pytest.approx(1), pytest.approx(4), True)
