@@ -245,7 +245,7 @@ def lanczos(product: Callable[[np.ndarray], np.ndarray], n: int, steps: int) -> 
     (1.0, 4.0, True)
     """
     rng = np.random.default_rng(0)
-    basis = np.empty((min(steps, n), n))
+    basis = np.zeros((min(steps, n), n))
     diagonal, beside = np.zeros(len(basis)), np.zeros(len(basis))
     r, length = rng.standard_normal(n), 0.0
     for step in range(len(basis)):
