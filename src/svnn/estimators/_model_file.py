@@ -93,7 +93,8 @@ def _write_safetensors(file: IO[bytes], tensors: Mapping[str, Tensor], metadata:
 
 def _raw(value: Tensor) -> memoryview:
     """The bytes of a contiguous tensor in main memory, not copied."""
-    return value.reshape(-1).view(torch.uint8).numpy().data
+    # numpy has no bytes of an empty array to show
+    return value.reshape(-1).view(torch.uint8).numpy().data if value.numel() else memoryview(b"")
 
 
 @contextmanager
