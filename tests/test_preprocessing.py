@@ -17,8 +17,7 @@ from sklearn.pipeline import make_pipeline
 
 import svnn.preprocessing
 from svnn import SVNNClassifier
-from svnn.preprocessing import WindowFeatures
-from svnn.preprocessing import _statistics
+from svnn.preprocessing import WindowFeatures, _statistics
 from svnn.preprocessing import _window_features as module
 
 EVERYTHING = {

@@ -161,7 +161,9 @@ def test_the_scale_of_the_weights_does_not_matter(estimator, dtype, rng, X):
         for factor in SCALES:
             fitted = clone(estimator).fit(data, sample_weight=factor * weight)
             tolerance = 1e-4 if dtype is np.float32 or not isinstance(data, np.ndarray) else 1e-6
-            np.testing.assert_allclose(dense(fitted.covariance_), dense(expected.covariance_), rtol=tolerance, atol=1e-6)
+            np.testing.assert_allclose(
+                dense(fitted.covariance_), dense(expected.covariance_), rtol=tolerance, atol=1e-6
+            )
     equal = clone(estimator).fit(X, sample_weight=np.full(37, 5e-324))
     np.testing.assert_allclose(dense(equal.covariance_), dense(clone(estimator).fit(X).covariance_), rtol=1e-4)
 
@@ -237,6 +239,6 @@ def test_units_too_different_for_tiles_are_an_error(X):
     b = HardThreshold(density=0.5, dense_limit=0).fit(small)
     np.testing.assert_allclose(dense(b.covariance_), dense(a.covariance_), rtol=1e-4)
     assert np.count_nonzero(dense(b.covariance_)[:6, 6:]) > 0
-    with pytest.raises(ValueError, match="standard deviations from .* too different.*raise dense_limit"):
+    with pytest.raises(ValueError, match=r"standard deviations from .* too different.*raise dense_limit"):
         HardThreshold(density=0.5, dense_limit=0).fit(X * np.array([1e-30] * 6 + [1e30] * 6))
     HardThreshold(dense_limit=0).fit(X * np.array([1e-30] * 6 + [1e30] * 6))  # correlations have no units

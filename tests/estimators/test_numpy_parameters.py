@@ -75,7 +75,7 @@ def test_numbers_of_numpy_are_numbers(model, kind, data, tmp_path):
         np.nan,
         None,
     ],
-    ids=repr,
+    ids=lambda sizes: "iterator" if hasattr(sizes, "__next__") else repr(sizes),
 )
 def test_sizes_that_are_none_are_named(name, sizes, data):
     with pytest.raises(ValueError, match=f"{name} must be a sequence of positive integers"):

@@ -126,7 +126,9 @@ DEGENERATE = {
     "complete bipartite": lambda: np.kron(np.array([[0.0, 1.0], [1.0, 0.0]]), np.ones((200, 200))),
     "star": lambda: np.r_[[np.r_[0.0, np.ones(599)]], np.c_[np.ones(599), np.zeros((599, 599))]],
     "equal correlations": lambda: 0.3 * np.ones((800, 800)) + 0.7 * np.eye(800),
-    "direct sum": lambda: permuted(sp.block_diag([np.ones((300, 300)), -3 * np.eye(5), cycle(400), indefinite(280, 1, 0.1)])),
+    "direct sum": lambda: permuted(
+        sp.block_diag([np.ones((300, 300)), -3 * np.eye(5), cycle(400), indefinite(280, 1, 0.1)])
+    ),
     "cycle": lambda: cycle(601),
     "almost hidden": lambda: permuted(sp.block_diag([1000 * np.ones((300, 300)), np.array([[1.0, 1.0], [1.0, 0.0]])])),
     "random": lambda: indefinite(1200, 0, 0.01),

@@ -105,3 +105,60 @@ def test_every_bound_on_the_change_of_a_bank_holds(rng, monkeypatch, shape, orde
 def test_frobenius_of_both_kinds(rng):
     A = rng.standard_normal((5, 5))
     assert frobenius(A) == pytest.approx(frobenius(sp.csr_array(A)))
+
+
+#: Kinds on which Lanczos iterations end early.
+EARLY = {
+    "identity": np.eye(200),
+    "zero": np.zeros((200, 200)),
+    "ones": np.ones((200, 200)),
+    "minus ones": -np.ones((200, 200)),
+    "identity with an edge": np.eye(200)
+    + 0.5 * (np.eye(200)[[3]].T @ np.eye(200)[[9]] + np.eye(200)[[9]].T @ np.eye(200)[[3]]),
+    "blocks": np.kron(np.eye(50), np.ones((4, 4))),
+    "swaps": np.kron(np.eye(100), np.array([[0.0, 1.0], [1.0, 0.0]])),
+    "complete bipartite": np.kron(np.array([[0.0, 1.0], [1.0, 0.0]]), np.ones((100, 100))),
+    "signs": np.kron(np.eye(50), np.array([[1, 1, 1, 1], [1, -1, 1, -1], [1, 1, -1, -1], [1.0, -1, -1, 1]])),
+    "rank one": np.outer(np.arange(200.0), np.arange(200.0)),
+    "one of many": np.diag(np.r_[-5.0, np.ones(199)]),
+}
+
+
+@pytest.mark.parametrize("kind", EARLY)
+@pytest.mark.parametrize("factor", [1.0, 1e-170, 1e200])
+@pytest.mark.parametrize("sparse", [False, True])
+def test_a_spectrum_of_few_eigenvalues_is_enclosed(kind, factor, sparse, monkeypatch):
+    monkeypatch.setattr(_norms, "_EXACT_LIMIT", 100)
+    values = np.linalg.eigvalsh(EARLY[kind])
+    C = EARLY[kind] * factor
+    spectrum = Spectrum.of(sp.csr_array(C) if sparse else C)
+    low, high = spectrum.low / factor, spectrum.high / factor
+    spread = values[-1] - values[0]
+    size = np.abs(values).max()
+    assert low <= values[0] + 1e-9 * size and high >= values[-1] - 1e-9 * size
+    assert low >= values[0] - 0.02 * spread - 1e-8 * size and high <= values[-1] + 0.02 * spread + 1e-8 * size
+
+
+def test_fresh_memory_is_not_read(monkeypatch):
+    """There is no vector before the first one; what memory holds in its place must not matter."""
+    empty = np.empty
+
+    def garbage(*args, **kwargs):
+        memory = empty(*args, **kwargs)
+        if memory.dtype.kind == "f":
+            memory[...] = np.nan
+        return memory
+
+    monkeypatch.setattr(np, "empty", garbage)
+    assert lanczos(lambda x: 2 * x, 50, 5)[:2] == pytest.approx((2.0, 2.0))
+
+
+@pytest.mark.parametrize("kind", EARLY)
+@pytest.mark.parametrize("steps", [1, 2, 5, 60, 200])
+def test_ritz_values_lie_within_the_spectrum(kind, steps):
+    values = np.linalg.eigvalsh(EARLY[kind])
+    low, high, exact = lanczos(lambda x: EARLY[kind] @ x, 200, steps)
+    slack = 1e-9 * max(np.abs(values).max(), 1e-300)
+    assert values[0] - slack <= low <= high <= values[-1] + slack
+    if exact:
+        assert low == pytest.approx(values[0], abs=slack) and high == pytest.approx(values[-1], abs=slack)

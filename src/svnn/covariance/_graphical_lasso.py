@@ -127,7 +127,12 @@ class GraphicalLasso(CovarianceEstimator):
         if not isinstance(self.alpha, Real) or isinstance(self.alpha, bool) or not 0 < self.alpha <= 1:
             raise ValueError(f"alpha must be a number in (0, 1], a bound on correlations, got {self.alpha!r}.")
         numbers = all(isinstance(value, Real) and value > 0 for value in (self.tol, self.enet_tol))
-        if not isinstance(self.max_iter, Integral) or isinstance(self.max_iter, bool) or self.max_iter < 1 or not numbers:
+        if (
+            not isinstance(self.max_iter, Integral)
+            or isinstance(self.max_iter, bool)
+            or self.max_iter < 1
+            or not numbers
+        ):
             given = f"max_iter={self.max_iter!r}, tol={self.tol!r}, enet_tol={self.enet_tol!r}"
             raise ValueError(f"max_iter must be a whole number from 1, tol and enet_tol above 0, got {given}.")
         return super()._check(X, reset, min_samples)

@@ -157,7 +157,7 @@ class WithinClass(BaseEstimator):
 
 
 def _one_class(estimator: Any, X: np.ndarray, weight: np.ndarray | None) -> tuple[Any, np.ndarray]:
-    """Return the covariance of the rows of one class, estimated from their z-scores, and which features are constant."""
+    """Return the covariance of the rows of one class, estimated from z-scores, and which features are constant."""
     share = (np.full(len(X), 1 / len(X)) if weight is None else weight / weight.sum()).astype(X.dtype)
     centred = centre(X.reshape(len(X), -1), share)
     spread = deviation(centred, share).reshape(X.shape[1], -1)

@@ -149,13 +149,13 @@ def generator(random_state: RandomState) -> np.random.Generator:
 
 def unit_interval(value: float, name: str) -> float:
     """Return ``value`` as a float in [0, 1] or say what is wrong with it."""
-    if isinstance(value, bool) or not isinstance(value, Real) or not 0 <= value <= 1:
+    if isinstance(value, bool) or not isinstance(value, Real) or not 0 <= float(value) <= 1:
         raise ValueError(f"{name} must be a number between 0 and 1, got {value!r}.")
     return float(value)
 
 
 def non_negative(value: Any, name: str) -> float:
     """Return ``value`` as a finite float that is not negative, or say what is wrong with it."""
-    if isinstance(value, bool) or not isinstance(value, Real) or not 0 <= value < float("inf"):
+    if isinstance(value, bool) or not isinstance(value, Real) or not 0 <= float(value) < float("inf"):
         raise ValueError(f"{name} must be a number >= 0, got {value!r}.")
     return float(value)

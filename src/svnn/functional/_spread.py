@@ -101,7 +101,7 @@ def deviation(centred: Centred, share: Any) -> Any:
 
 
 def scaled(values: Any, a: Any, b: Any) -> Any:
-    """Return ``a * values * b`` of moderate values, the same with a and b exchanged, rounded or lost only at the end."""
+    """Return ``a * values * b`` of moderate values, the same with a and b exchanged; nothing is lost on the way."""
     xp = namespace(values)
     with np.errstate(over="ignore", under="ignore"):
         return values * xp.maximum(a, b) * xp.minimum(a, b)

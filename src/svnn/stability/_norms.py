@@ -256,7 +256,9 @@ def lanczos(product: Callable[[np.ndarray], np.ndarray], n: int, steps: int) -> 
         beside[step] = length
         r = product(basis[step])
         diagonal[step] = basis[step] @ r
-        r = r - diagonal[step] * basis[step] - length * basis[step - 1]
+        r = r - diagonal[step] * basis[step]
+        if length:  # at the first step there is no vector before, but memory of any content
+            r = r - length * basis[step - 1]
         r = _orthogonal(r, basis[: step + 1])  # against rounding
         length = float(np.linalg.norm(r))
     T = np.diag(diagonal) + np.diag(beside[1:], 1) + np.diag(beside[1:], -1)
