@@ -213,7 +213,7 @@ def test_nothing_else_does(go_on, data):
     assert model.fit(*data).n_iter_ == 3
 
 
-@pytest.mark.parametrize("callbacks", [[1], "abc", iter([print]), print, [print, None]], ids=repr)
+@pytest.mark.parametrize("callbacks", [[1], "abc", iter([print]), print, [print, None]])
 def test_callbacks_that_cannot_be_called_are_named(callbacks, data):
     with pytest.raises(ValueError, match="callbacks must be a sequence of callables"):
         SVNNRegressor(**QUICK, callbacks=callbacks).fit(*data)
