@@ -162,8 +162,10 @@ COMMON_DOC = """
         units do not matter. "cv" chooses :math:`\\tau` on that scale by sample splitting
         (Bickel & Levina 2008).
     density : float in [0, 1], optional
-        Keep exactly the ``round(density * N(N-1)/2)`` largest off-diagonal pairs instead; what
-        the paper calls thresholding 'at p'. Not together with a ``tau``.
+        Keep exactly the ``round(density * N(N-1)/2)`` largest off-diagonal pairs instead (all that
+        are not zero, where these are fewer); what the paper calls thresholding 'at p'. Of equal
+        ones at the cut the first are kept, and none of them becomes zero, see
+        :func:`svnn.functional.threshold_for_density`. Not together with a ``tau``.
     keep_diagonal : bool, default=True
         Never threshold variances. False is the paper's literal definition.
     scale : float, default=2.0
