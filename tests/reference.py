@@ -106,3 +106,19 @@ def thresholded_correlation(Z, rule):
     kept = np.where(np.abs(C) >= level, C, 0.0) if rule == "hard" else np.sign(C) * np.maximum(np.abs(C) - level, 0)
     np.fill_diagonal(kept, np.diagonal(C))
     return kept
+
+
+def covariance(X, weight=None):
+    """Σ w (x - μ)(x - μ)ᵀ / Σ w, column by column about the exact mean of what varies."""
+    weight = np.ones(len(X)) if weight is None else weight / weight.max()
+    X = X.astype(np.float64)
+    centred = X - (weight @ X) / weight.sum()
+    centred[:, X.max(0) == X.min(0)] = 0.0
+    return (centred * weight[:, None]).T @ centred / weight.sum()
+
+
+def nonzero_covariances(X):
+    """Which pairs of columns have a covariance that is not zero beyond rounding."""
+    C = covariance(X)
+    spread = np.sqrt(C.diagonal())
+    return np.abs(C) > 1e-9 * np.outer(spread, spread)
