@@ -103,6 +103,13 @@ def test_numbers_in_columns_of_objects_are_taken(data):
     np.testing.assert_array_equal(SVNNRegressor(**QUICK).fit(frame, y).predict(frame), expected)
 
 
+def test_the_memory_layout_of_a_table_does_not_matter(data):
+    X, y = data
+    expected = SVNNRegressor(**QUICK).fit(X, y).predict(X)
+    for layout in (np.asfortranarray(X), X[::-1][::-1], np.repeat(X, 2, 1)[:, ::2]):
+        np.testing.assert_array_equal(SVNNRegressor(**QUICK).fit(layout, y).predict(layout), expected)
+
+
 @pytest.mark.skipif(torch.cuda.is_available(), reason="has a GPU")
 def test_a_missing_gpu_is_named(data):
     with pytest.raises(ValueError, match='device="cuda" is not available'):

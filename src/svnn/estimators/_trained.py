@@ -265,7 +265,8 @@ def check_signals(estimator: Any, X: Any, reset: bool = False) -> np.ndarray:
 
     Sets (``reset=True``) or compares ``n_features_in_``, ``feature_names_in_`` and the number of values per node.
     """
-    X = to_numpy(check_data(estimator, X, reset=reset, min_samples=2 if reset else 1))
+    # In one memory layout, whatever that of the table: the order of sums, and so their rounding, depends on it.
+    X = np.ascontiguousarray(to_numpy(check_data(estimator, X, reset=reset, min_samples=2 if reset else 1)))
     signals = X[..., None] if X.ndim == 2 else X
     if reset:
         estimator._n_values = signals.shape[2]
