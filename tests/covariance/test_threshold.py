@@ -26,6 +26,19 @@ def test_a_number_is_the_papers_tau(seed):
         np.testing.assert_allclose(fitted.covariance_.toarray(), rule(C, 3 / np.sqrt(40)), atol=1e-12)
 
 
+@pytest.mark.parametrize("dense_limit", [4096, 0])
+def test_a_covariance_at_the_threshold_is_kept(dense_limit):
+    """Signs whose covariances are exactly 1/2: as large as tau / sqrt(t) with 16 rows and tau = 2."""
+    first = np.repeat([1.0, -1.0], 8)
+    second = first * np.tile([1.0, 1.0, 1.0, -1.0], 4)
+    X = np.stack([first, second, -second], 1)
+    for tau, kept in ((2.0, 3), (2.001, 1)):
+        C = HardThreshold(tau=tau, dense_limit=dense_limit).fit(X).covariance_.toarray()
+        assert np.count_nonzero(np.triu(C, 1)) == kept
+    C = SoftThreshold(tau=2.0, dense_limit=dense_limit).fit(X).covariance_.toarray()
+    np.testing.assert_allclose(C[np.triu_indices(3, 1)], [0, 0, -0.5], atol=1e-7)
+
+
 @given(seeds, densities)
 def test_density_is_exact(seed, density):
     X = data(seed)

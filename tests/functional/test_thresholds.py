@@ -34,6 +34,18 @@ def test_soft_moves_both_signs_towards_zero(C, s):
     np.testing.assert_array_equal(np.diag(S), np.diag(C))
 
 
+@pytest.mark.parametrize("make", [np.array, torch.tensor])
+@pytest.mark.parametrize("value", [0.25, -0.25])
+def test_an_entry_at_the_threshold(make, value):
+    """Hard thresholding keeps what is as large as the threshold (>=); the others bring it to zero."""
+    C = make([[1.0, value], [value, 1.0]])
+    assert float(F.hard_threshold(C, 0.25)[0, 1]) == value
+    assert float(F.hard_threshold(C, 0.250001)[0, 1]) == 0
+    for rule in (F.soft_threshold, F.scad_threshold, F.adaptive_lasso_threshold):
+        assert float(rule(C, 0.25)[0, 1]) == 0
+        assert float(rule(C, 0.125)[0, 1]) != 0
+
+
 def test_soft_shrinks_negatives():
     C = np.array([[1.0, -0.6], [-0.6, 1.0]])
     assert F.soft_threshold(C, 0.2)[0, 1] == pytest.approx(-0.4)
