@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from importlib.util import find_spec
-
 import pytest
 
 from svnn import ACV, SVNNClassifier, SVNNRegressor
@@ -33,5 +31,4 @@ CLASSIFIERS = {
 
 def each(models: dict[str, object]) -> list[object]:
     """Return the models as parameters of a test."""
-    needs = pytest.mark.skipif(find_spec("torch_geometric") is None, reason="needs torch_geometric")
-    return [pytest.param(m, id=name, marks=needs if name == "graph" else ()) for name, m in models.items()]
+    return [pytest.param(m, id=name) for name, m in models.items()]

@@ -14,6 +14,7 @@ from sklearn.base import clone
 from estimators.families import CLASSIFIERS, REGRESSORS, each
 from svnn import SVNNRegressor, load
 from svnn.estimators._torch import draw_weights, without_weights
+from svnn.estimators._training import Batch, batches
 from svnn.estimators.baselines._graph import GCN
 from svnn.estimators.baselines._mlp import MLP
 from svnn.nn import SVNN, Readout
@@ -115,3 +116,28 @@ def test_a_trained_network_draws_from_the_global_generator_again(data):
     first = module.readout(u)
     torch.manual_seed(3)
     assert torch.equal(module.readout(u), first) and not torch.equal(module.readout(u), first)
+
+
+@pytest.mark.parametrize("model", [p for p in each(REGRESSORS) if p.id != "svm"])
+def test_the_seed_decides_where_training_starts(model, data):
+    """With validation rows of their own and steps too small to move anything, only the initial weights are left."""
+    X, y = data
+
+    def start(seed):
+        still = clone(model).set_params(random_state=seed, lr=1e-30, max_epochs=1, batch_size=None)
+        fitted = still.fit(X, y, validation_data=(X, y))
+        return torch.cat([p.detach().flatten() for p in fitted.module_.parameters()])
+
+    assert torch.equal(start(3), start(3))
+    assert not torch.equal(start(3), start(4))
+
+
+def test_the_generator_decides_the_order_of_batches():
+    rows = torch.arange(40)
+    data = Batch(rows[:, None, None].float(), rows, torch.ones(40))
+
+    def order(seed):
+        return torch.cat([part.y for part in batches(data, 7, torch.Generator().manual_seed(seed))]).tolist()
+
+    assert sorted(order(0)) == rows.tolist()
+    assert order(0) == order(0) != order(1)
