@@ -5,6 +5,7 @@ import torch
 from torch import nn
 
 from svnn.estimators._parameters import batch_rows
+from svnn.estimators._targets import LOSSES
 from svnn.estimators._training import Batch, Shifts, WeightAverage, batches, train
 
 
@@ -70,3 +71,17 @@ def test_the_average_follows_the_weights_and_forgets_the_start():
 def test_tiny_data_sets_get_small_batches():
     assert [batch_rows("auto", n) for n in (2, 8, 57, 100, 128, 10_000)] == [2, 2, 16, 32, 32, 32]
     assert batch_rows(None, 57) == 57 and batch_rows(5, 57) == 5
+
+
+def test_the_losses_of_errors():
+    """Huber's is the squared error up to one half, and then grows as fast as the absolute one."""
+    errors = torch.tensor([-2.0, -0.5, -0.25, 0.0, 0.25, 0.5, 2.0])
+    zero = torch.zeros_like(errors)
+    expected = {
+        "squared": [4, 0.25, 0.0625, 0, 0.0625, 0.25, 4],
+        "huber": [1.75, 0.25, 0.0625, 0, 0.0625, 0.25, 1.75],
+        "absolute": [2, 0.5, 0.25, 0, 0.25, 0.5, 2],
+    }
+    assert LOSSES.keys() == expected.keys()
+    for name, values in expected.items():
+        assert LOSSES[name](errors, zero).tolist() == values
