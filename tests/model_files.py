@@ -33,7 +33,9 @@ def read(path):
     """Return the tensors of a model file, and svnn's header."""
     data = path.read_bytes()
     outer = json.loads(data[8 : 8 + int.from_bytes(data[:8], "little")])
-    return load_file(path), json.loads(outer["__metadata__"]["svnn"])
+    # Copies: the tensors may lie in the file itself, which is about to be overwritten.
+    tensors = {name: tensor.clone() for name, tensor in load_file(path).items()}
+    return tensors, json.loads(outer["__metadata__"]["svnn"])
 
 
 def forge(path, tensors, header):

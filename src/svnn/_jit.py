@@ -93,7 +93,7 @@ def _numba_folder() -> Iterator[bool]:
 
 
 def _key() -> str:
-    digest = hashlib.sha256()
+    digest = hashlib.sha256(numba.__version__.encode())  # versions side by side do not throw out each other's kernels
     for name in SOURCES:
         text = files("svnn").joinpath(name).read_bytes()
         digest.update(f"{name} {len(text)} ".encode() + text)

@@ -71,7 +71,9 @@ def test_density_is_exact_on_binary_data(dense_limit, dtype, seed, density):
     moduli = np.abs(hard.covariance_.toarray()[np.triu_indices(60, 1)])
     assert 0 < soft.threshold_ < moduli[moduli > 0].min()
     shrunk = np.abs(soft.covariance_.toarray()[np.triu_indices(60, 1)])
-    np.testing.assert_allclose(shrunk[shrunk > 0], moduli[moduli > 0] - soft.threshold_, rtol=1e-3)
+    # Tiles are in single precision: a difference of close numbers is as exact as they are.
+    expected = moduli[moduli > 0] - soft.threshold_
+    np.testing.assert_allclose(shrunk[shrunk > 0], expected, rtol=1e-3, atol=1e-6 * moduli.max())
 
 
 @pytest.mark.parametrize("dense_limit", [0, 4096])

@@ -122,8 +122,11 @@ def decode_labels(stored: Any) -> np.ndarray:
         raise ValueError(f"{len(values)} values of type {dtype} are not the labels of classes")
     if not all(isinstance(v, kind) and (not isinstance(v, float) or math.isfinite(v)) for v in values):
         raise ValueError("the labels of the classes are not of their type")
-    if len(values) * dtype.itemsize > _LARGEST_LABELS:
+    # Before numpy 2 the size of a very large type is negative.
+    if not 0 <= len(values) * dtype.itemsize <= _LARGEST_LABELS:
         raise ValueError(f"{len(values)} labels of {dtype.itemsize} bytes each are too large")
+    if dtype.kind in "iu" and not all(np.iinfo(dtype).min <= v <= np.iinfo(dtype).max for v in values):
+        raise ValueError(f"the labels of the classes are not numbers of type {dtype}")
     labels = np.array(values, "i8").astype(dtype) if dtype.kind in "mM" else np.array(values, dtype)
     if len(np.unique(labels)) != len(labels):
         raise ValueError("two classes have the same label")

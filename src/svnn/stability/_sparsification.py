@@ -91,8 +91,8 @@ def realisation_moments(C: Any, P: Any, unbiased: bool = False) -> RealisationMo
     --------
     >>> import numpy as np
     >>> mean, variance = realisation_moments(np.array([[1.0, 0.5], [0.5, 1.0]]), 0.5)
-    >>> mean[0, 1], variance[0, 1], variance[0, 0]
-    (np.float64(0.25), np.float64(0.0625), np.float64(0.0))
+    >>> float(mean[0, 1]), float(variance[0, 1]), float(variance[0, 0])
+    (0.25, 0.0625, 0.0)
     """
     C, c, p = entries(C, P)
     mean, variance = entry_moments(c, p, unbiased)
