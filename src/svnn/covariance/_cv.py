@@ -9,8 +9,9 @@ from typing import Any
 
 import numpy as np
 
+from svnn._types import RandomState
 from svnn.functional import sample_moments
-from svnn.functional._array import RandomState, generator, namespace
+from svnn.functional._array import generator, namespace
 from svnn.functional.moments import check_weight
 
 _GRID_POINTS = 41

@@ -9,6 +9,7 @@ from typing import Any, ClassVar
 
 import numpy as np
 
+from svnn._types import RandomState
 from svnn.covariance._base import Thresholded
 from svnn.covariance._cv import cross_validated_tau
 from svnn.functional import (
@@ -20,7 +21,7 @@ from svnn.functional import (
     top_k_thresholds,
     universal_threshold,
 )
-from svnn.functional._array import RandomState, as_floating, generator, namespace, to_numpy, unit_interval
+from svnn.functional._array import as_floating, generator, namespace, to_numpy, unit_interval
 from svnn.functional.thresholds import check_top_k
 
 #: Features that tau="cv" looks at when there are more than dense_limit.

@@ -7,10 +7,11 @@ from typing import Any
 
 from sklearn.utils.validation import check_is_fitted
 
+from svnn._types import RandomState
 from svnn.covariance._base import Sparsifier, off_diagonal_density
 from svnn.covariance._memory import memory_bytes
 from svnn.functional import Moments, acv_probabilities, acv_slope, floor_probabilities, rcv_probabilities, sparsify
-from svnn.functional._array import RandomState, generator, unit_interval
+from svnn.functional._array import generator, unit_interval
 from svnn.functional.masks import PROBABILITY_FLOOR, mask_seed
 from svnn.functional.probabilities import check_max_over
 

@@ -8,8 +8,9 @@ import numpy as np
 from sklearn.datasets import make_regression
 from sklearn.utils import Bunch
 
+from svnn._types import RandomState
 from svnn.functional import pairs_for_density, sample_moments
-from svnn.functional._array import RandomState, generator, unit_interval
+from svnn.functional._array import generator, unit_interval
 
 #: Standard deviation of the noise in the targets.
 NOISE = 3.0

@@ -5,21 +5,18 @@ from __future__ import annotations
 import sys
 from numbers import Real
 from types import ModuleType
-from typing import TYPE_CHECKING, Any, TypeVar
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from svnn._types import Array, RandomState
+
 if TYPE_CHECKING:
     import torch
-
-    Array = TypeVar("Array", np.ndarray, torch.Tensor)
-    RandomState = int | np.random.Generator | np.random.RandomState | torch.Generator | None
-else:
-    Array = TypeVar("Array")
-    RandomState = Any
+    from typing_extensions import TypeIs
 
 
-def is_torch(value: object) -> bool:
+def is_torch(value: object) -> TypeIs[torch.Tensor]:
     """Tell whether ``value`` is a torch tensor, without importing torch."""
     torch = sys.modules.get("torch")
     return torch is not None and isinstance(value, torch.Tensor)

@@ -9,9 +9,10 @@ from typing import Any
 import numpy as np
 from sklearn.base import BaseEstimator
 
+from svnn._types import RandomState
 from svnn._validation import check_data
 from svnn.estimators._standardize import Standardizer
-from svnn.functional._array import RandomState, generator, to_numpy, unit_interval
+from svnn.functional._array import generator, to_numpy, unit_interval
 from svnn.functional._spread import is_constant
 from svnn.stability._advice import Advice
 from svnn.stability._candidates import Candidate, Part, candidates, held_out_error

@@ -8,7 +8,8 @@ from typing import Any, NamedTuple
 import numpy as np
 import scipy.sparse as sp
 
-from svnn.functional._array import RandomState, generator
+from svnn._types import RandomState
+from svnn.functional._array import generator
 from svnn.functional.masks import floor_probabilities
 from svnn.stability._inputs import dense, matrix
 from svnn.stability._signals import Signals, signals

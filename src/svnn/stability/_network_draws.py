@@ -7,7 +7,8 @@ from typing import Any, NamedTuple
 import numpy as np
 from sklearn.utils.validation import check_is_fitted
 
-from svnn.functional._array import RandomState, generator
+from svnn._types import RandomState
+from svnn.functional._array import generator
 from svnn.stability._monte_carlo import MonteCarloError, check_draws, summarise
 
 

@@ -1,0 +1,52 @@
+"""Names for what the functions take and return.
+
+Only the type checker reads them, except where a name is also needed at run time; nothing heavy is imported.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any, Protocol, TypeAlias, TypeVar
+
+import numpy as np
+import numpy.typing as npt
+
+if TYPE_CHECKING:
+    import scipy.sparse as sp
+    from torch import Generator, Tensor
+
+    #: A table or a batch of signals as the user has it: lists, arrays, frames, tensors.
+    DataLike: TypeAlias = npt.ArrayLike | Tensor
+    #: A number for each row: weights, targets, groups.
+    ColumnLike: TypeAlias = npt.ArrayLike | Tensor
+    #: Anything that stands for a symmetric matrix; see ``svnn.functional._matrix``.
+    MatrixLike: TypeAlias = "npt.ArrayLike | Tensor | sp.sparray | sp.spmatrix | HasCovariance | HasMatrix"
+    #: A matrix as numpy and scipy hold it.
+    Matrix: TypeAlias = np.ndarray | sp.csr_array
+    #: Anything that random numbers can start from.
+    RandomState: TypeAlias = int | np.random.Generator | np.random.RandomState | Generator | None
+    #: numpy or torch: a function of it returns the same kind.
+    Array = TypeVar("Array", np.ndarray, Tensor)
+    #: numpy or torch, where the two need not agree.
+    AnyArray: TypeAlias = np.ndarray | Tensor
+else:
+    DataLike = ColumnLike = MatrixLike = Matrix = RandomState = AnyArray = Any
+    Array = TypeVar("Array")
+
+#: Integers and floats of any size.
+FloatArray: TypeAlias = npt.NDArray[np.floating[Any]]
+IntArray: TypeAlias = npt.NDArray[np.integer[Any]]
+BoolArray: TypeAlias = npt.NDArray[np.bool_]
+
+
+class HasCovariance(Protocol):
+    """A fitted covariance estimator, of svnn or of another package."""
+
+    covariance_: Any
+
+
+class HasMatrix(Protocol):
+    """An operator that can write itself as a dense matrix."""
+
+    def to_dense(self) -> Any:
+        """Return the dense matrix."""
+        ...
