@@ -2,16 +2,8 @@
 
 from __future__ import annotations
 
-from svnn.functional._array import (
-    Array,
-    RandomState,
-    as_matrix,
-    from_upper,
-    generator,
-    namespace,
-    upper_indices,
-    upper_values,
-)
+from svnn._types import Array, RandomState
+from svnn.functional._array import as_matrix, from_upper, generator, namespace, upper_indices, upper_values
 from svnn.functional.uniforms import pair_uniforms
 
 #: Smallest keep-probability of a non-zero entry when weights are 1/p, so that they stay finite.

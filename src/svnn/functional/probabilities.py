@@ -4,17 +4,8 @@ from __future__ import annotations
 
 import numpy as np
 
-from svnn.functional._array import (
-    Array,
-    RandomState,
-    as_matrix,
-    from_upper,
-    generator,
-    like,
-    namespace,
-    unit_interval,
-    upper_values,
-)
+from svnn._types import Array, RandomState
+from svnn.functional._array import as_matrix, from_upper, generator, like, namespace, unit_interval, upper_values
 from svnn.functional._spread import power_of_two
 
 

@@ -9,8 +9,8 @@ from typing import Any
 
 import numpy as np
 
+from svnn._types import Array
 from svnn.functional._array import (
-    Array,
     as_floating,
     as_matrix,
     from_upper,
