@@ -28,10 +28,8 @@ SOURCES = (
     "covariance/_kernels.py",
     "covariance/_observations.py",
     "functional/uniforms.py",
-    "nn/_norm_kernels.py",
-    "operators/_cpu/elementwise.py",
-    "operators/_cpu/kernels.py",
-    "operators/_cpu/vectors.py",
+    "operators/_cpu_kernels.py",
+    "operators/_cpu_vectors.py",
 )
 #: Folders of kernels that are left: this state of the sources, and the last ones before it.
 _KEPT = 3

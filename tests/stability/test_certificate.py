@@ -8,7 +8,7 @@ import torch
 from svnn import HardThreshold, SVNNClassifier, SVNNRegressor, as_operator
 from svnn.datasets import make_large_cov, make_sparse_cov
 from svnn.nn import SVNN
-from svnn.nn._svnn import ACTIVATIONS
+from svnn.nn._layers import ACTIVATIONS
 from svnn.stability import _norms
 from svnn.stability._certificate import certificate, largest_filter_change
 from svnn.stability._network import ACTIVATION_SLOPES

@@ -11,8 +11,8 @@ import numpy as np
 import torch
 
 from svnn.estimators._covariances import is_precomputed
+from svnn.nn._layers import ACTIVATIONS
 from svnn.nn._readout import READOUTS
-from svnn.nn._svnn import ACTIVATIONS
 
 RESAMPLE = ("fixed", "epoch", "forward", "shift")
 

@@ -24,7 +24,7 @@ from svnn.estimators._standardize import Standardizer
 from svnn.estimators._stored_values import decode, decode_labels, encode, encode_labels
 from svnn.estimators._torch import plain_torch
 from svnn.nn import SVNN
-from svnn.nn._svnn import ACTIVATIONS
+from svnn.nn._layers import ACTIVATIONS
 from svnn.operators import CSROperator, DenseOperator, LowRankOperator
 
 #: The classes that a file may name; ``load`` adds to them those that its caller gives, and no others.

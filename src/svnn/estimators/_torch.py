@@ -14,7 +14,7 @@ import torch
 from torch import nn
 
 from svnn.nn import CovarianceFilter, Readout
-from svnn.nn._norm import NodeNorm
+from svnn.nn._layers import NodeNorm
 
 
 @contextmanager

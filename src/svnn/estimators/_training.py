@@ -13,7 +13,7 @@ import torch
 from torch import Tensor, nn
 
 from svnn.nn import ShiftedSignals
-from svnn.nn._dropout import drawing_from
+from svnn.nn._layers import drawing_from
 
 Loss = Callable[[Tensor, Tensor], Tensor]
 Callback = Callable[[dict[str, float]], Any]

@@ -12,7 +12,7 @@ import torch
 
 from svnn.functional._spread import power_of_two
 from svnn.operators import as_operator
-from svnn.operators._cost import bank_seconds
+from svnn.operators._bank_costs import bank_seconds
 from svnn.stability import _inputs
 from svnn.stability._constants import derivative, gain, recentred, spectral_norms
 

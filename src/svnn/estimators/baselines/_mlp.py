@@ -13,9 +13,7 @@ from svnn.estimators._docs import CLASS_WEIGHT, CLASSES, LOSS, document_baseline
 from svnn.estimators._targets import TrainedClassifier, TrainedRegressor
 from svnn.estimators._trained import TrainedEstimator
 from svnn.estimators.baselines._store import store
-from svnn.nn._dropout import Dropout
-from svnn.nn._norm import NodeNorm
-from svnn.nn._svnn import ACTIVATIONS
+from svnn.nn._layers import ACTIVATIONS, Dropout, NodeNorm
 
 
 class MLP(nn.Module):
