@@ -19,10 +19,12 @@ import dataclasses
 import inspect
 import math
 import re
+import sys
 import textwrap
 from collections.abc import Callable, Sequence
+from functools import partial
 from numbers import Integral, Real
-from typing import Any, NamedTuple, TypeVar, dataclass_transform
+from typing import Any, NamedTuple, TypeVar, cast, dataclass_transform
 
 import numpy as np
 
@@ -34,11 +36,20 @@ class Rule(NamedTuple):
     """What a parameter may be: in words that follow "must be", as a test, and as a type for the documentation."""
 
     words: str
-    holds: Callable[[Any], bool]
+    holds: Callable[..., bool]
     kind: str
 
 
-def parameter(*, default: Value, rule: Rule, doc: str = "", kind: str = "", positional: bool = False) -> Value:
+def parameter(
+    *,
+    default: Value,
+    rule: Rule | None = None,
+    doc: str = "",
+    kind: str = "",
+    positional: bool = False,
+    instead_of: tuple[str, ...] = (),
+    like: type | None = None,
+) -> Value:
     """Declare a parameter.
 
     Parameters
@@ -53,8 +64,15 @@ def parameter(*, default: Value, rule: Rule, doc: str = "", kind: str = "", posi
         Its type in the documentation, where the rule's own words are not the best ones.
     positional : bool
         Whether it may be given without its name.
+    instead_of : tuple of str
+        Parameters that make the same choice: where this one is given, they have to stay at their defaults.
+    like : type, optional
+        A class that declares a parameter of this name. Its rule and its sentence hold here too.
     """
-    metadata = {"rule": rule, "doc": inspect.cleandoc(doc), "kind": kind or rule.kind}
+    metadata: dict[str, object] = {"like": like}
+    if like is None:
+        assert rule is not None, "a parameter has a rule, or is like another one"
+        metadata = {"rule": rule, "doc": inspect.cleandoc(doc), "kind": kind or rule.kind, "instead_of": instead_of}
     field: Any = dataclasses.field(default=default, metadata=metadata, kw_only=not positional)
     return field
 
@@ -62,6 +80,9 @@ def parameter(*, default: Value, rule: Rule, doc: str = "", kind: str = "", posi
 @dataclass_transform(kw_only_default=True, field_specifiers=(parameter,))
 def declared(cls: Class) -> Class:
     """Give a class the ``__init__`` and the documentation of its declared parameters."""
+    for name, field in vars(cls).items():
+        if isinstance(field, dataclasses.Field) and "like" in field.metadata:
+            field.metadata = {each.name: each for each in dataclasses.fields(field.metadata["like"])}[name].metadata
     dataclasses.dataclass(kw_only=True, eq=False, repr=False)(cls)
     cls.__doc__ = _documented(cls)
     return cls
@@ -69,57 +90,96 @@ def declared(cls: Class) -> Class:
 
 def check_parameters(estimator: Any) -> None:
     """Raise a ``ValueError`` that names the first parameter whose value is not allowed."""
-    for field in dataclasses.fields(estimator):
-        value, rule = getattr(estimator, field.name), field.metadata["rule"]
+    fields = {field.name: field for field in dataclasses.fields(estimator)}
+    for name, field in fields.items():
+        value, rule = getattr(estimator, name), field.metadata["rule"]
         if not rule.holds(value):
-            raise ValueError(f"{field.name} must be {rule.words}, got {value!r}.")
+            raise ValueError(f"{name} must be {rule.words}, got {value!r}.")
+        for other in field.metadata["instead_of"] if value is not field.default else ():
+            if getattr(estimator, other) != fields[other].default:
+                raise ValueError(
+                    f"{name}={value!r} and {other}={getattr(estimator, other)!r} both choose; give only one of them."
+                )
 
 
 # -- what parameters may be -----------------------------------------------------------------------
 
 
+def is_allowed(
+    value: object,
+    types: tuple[type, ...] = (),
+    low: float = -math.inf,
+    high: float = sys.float_info.max,
+    options: tuple[str | None, ...] = (),
+    pattern: re.Pattern[str] | None = None,
+) -> bool:
+    """Say whether ``value`` is one of the options, a text of the pattern, or a number of these types in an interval.
+
+    True and False are no numbers, unless ``bool`` is among the types.
+    """
+    if value is None or isinstance(value, str):
+        return value in options or (value is not None and pattern is not None and bool(pattern.fullmatch(value)))
+    if not isinstance(value, types) or (isinstance(value, bool) and bool not in types):
+        return False
+    return bool(low <= cast(float, value) <= high)
+
+
 def is_integer(value: object, least: float = -math.inf) -> bool:
     """Say whether ``value`` is an integer of at least ``least``; True and False are none."""
-    return isinstance(value, Integral) and not isinstance(value, bool) and int(value) >= least
-
-
-def is_number(value: object) -> bool:
-    """Say whether ``value`` is a real number; True and False are none."""
-    return isinstance(value, Real) and not isinstance(value, bool)
+    return is_allowed(value, (Integral,), least)
 
 
 def integer(least: int) -> Rule:
     """An integer of at least ``least``."""
     words = "a positive integer" if least == 1 else f"an integer >= {least}"
-    return Rule(words, lambda value: is_integer(value, least), "int")
+    return Rule(words, partial(is_allowed, types=(Integral,), low=least), "int")
 
 
 def number(least: float = 0.0, below: float = math.inf, *, above: bool = False) -> Rule:
     """A finite number from ``least`` (larger than it with ``above``) and less than ``below``."""
     if below < math.inf:
         words = kind = f"in {'(' if above else '['}{least:g}, {below:g})"
+    elif least == -math.inf:
+        words, kind = "a number", ""
     else:
         words, kind = "a positive number" if above and not least else f"a number >= {least:g}", ""
+    low = math.nextafter(least, math.inf) if above else least
+    return Rule(
+        words,
+        partial(is_allowed, types=(Real,), low=low, high=math.nextafter(below, -math.inf)),
+        f"float {kind}".strip(),
+    )
 
-    def holds(value: Any) -> bool:
-        return is_number(value) and (float(value) > least if above else float(value) >= least) and float(value) < below
 
-    return Rule(words, holds, f"float {kind}".strip())
+def share(*, above: bool = False) -> Rule:
+    """A number from 0 (larger than it with ``above``) to 1."""
+    words, low = ("a number in (0, 1]", math.ulp(0.0)) if above else ("a number between 0 and 1", 0.0)
+    kind = "float in (0, 1]" if above else "float in [0, 1]"
+    return Rule(words, partial(is_allowed, types=(Real,), low=low, high=1.0), kind)
 
 
 def one_of(*options: str | None) -> Rule:
     """One of some words, or None where that is among them."""
-
-    def holds(value: object) -> bool:
-        return (value is None or isinstance(value, str)) and value in options
-
     named = ", ".join("None" if option is None else f'"{option}"' for option in options)
-    return Rule(f"one of {options}", holds, f"{{{named}}}")
+    return Rule(f"one of {options}", partial(is_allowed, options=options), f"{{{named}}}")
 
 
-def boolean() -> Rule:
-    """True or False, or a number that stands for one."""
-    return Rule("True or False", lambda value: isinstance(value, (bool, np.bool_, Integral)), "bool")
+def boolean(*, optional: bool = False) -> Rule:
+    """True or False, or a number that stands for one; with ``optional`` also None."""
+    words = "True, False or None" if optional else "True or False"
+    options = (None,) if optional else ()
+    holds = partial(is_allowed, types=(bool, np.bool_, Integral), options=options)
+    return Rule(words, holds, "bool or None" if optional else "bool")
+
+
+#: A size of memory as text: a number and a unit, such as "1.5GB" or "64 MiB".
+MEMORY_SIZE = re.compile(r"\s*(\d+(?:\.\d+)?)\s*([KMGT]I?)?B?\s*", re.IGNORECASE)
+
+
+def memory_size() -> Rule:
+    """A number of bytes, a text such as "1.5GB", or None."""
+    holds = partial(is_allowed, types=(Real,), low=math.ulp(0.0), options=(None,), pattern=MEMORY_SIZE)
+    return Rule('a number of bytes, a text such as "1GB", or None', holds, "int, str or None")
 
 
 def sizes(least: int = 0) -> Rule:
@@ -150,12 +210,9 @@ def anything(kind: str) -> Rule:
 
 
 def either(rule: Rule, *others: str | None) -> Rule:
-    """What ``rule`` allows, or one of some words, or None where that is among them."""
+    """What a ``rule`` for numbers allows, or one of some words, or None where that is among them."""
     shown = ["None" if other is None else f'"{other}"' for other in others]
-
-    def holds(value: object) -> bool:
-        return (value in others) if value is None or isinstance(value, str) else rule.holds(value)
-
+    holds = partial(rule.holds, options=others)
     return Rule(", ".join(shown) + f" or {rule.words}", holds, f"{rule.kind}, " + " or ".join(shown))
 
 
@@ -169,7 +226,8 @@ def _documented(cls: type) -> str:
     """Return the docstring of a class with a "Parameters" section from its declarations."""
     text = inspect.cleandoc(cls.__dict__.get("__doc__") or cls.__name__)
     lines = ["Parameters", "----------"]
-    for field in dataclasses.fields(cls):
+    own = inspect.get_annotations(cls)
+    for field in sorted(dataclasses.fields(cls), key=lambda field: field.name not in own):  # inherited ones last
         lines.append(f"{field.name} : {field.metadata['kind']}, default={_shown(field.default)}")
         if field.metadata["doc"]:
             lines.append(textwrap.indent(field.metadata["doc"], "    "))

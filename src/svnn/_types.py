@@ -38,6 +38,14 @@ IntArray: TypeAlias = npt.NDArray[np.integer[Any]]
 BoolArray: TypeAlias = npt.NDArray[np.bool_]
 
 
+class HasFit(Protocol):
+    """An estimator of any package: all that is asked of it is a method ``fit``."""
+
+    def fit(self, X: Any, *args: Any, **kwargs: Any) -> Any:
+        """Learn from the rows of ``X``."""
+        ...
+
+
 class HasCovariance(Protocol):
     """A fitted covariance estimator, of svnn or of another package."""
 

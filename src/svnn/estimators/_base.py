@@ -12,7 +12,6 @@ from sklearn.utils.validation import check_is_fitted
 from torch import Tensor
 
 from svnn.covariance._resolve import shift_matrix
-from svnn.covariance._stochastic import StochasticSparsifier
 from svnn.estimators._covariances import fit_seeded, fitted_covariance, is_precomputed
 from svnn.estimators._parameters import check_parameters, fits
 from svnn.estimators._standardize import Standardizer
@@ -101,7 +100,7 @@ class BaseSVNN(TrainedEstimator):
             estimator = fit_seeded(self.covariance, Z, weight, seed, y)
             self.covariance_ = plain_matrix(estimator.covariance_)
             matrix = shift_matrix(estimator, self.use)
-        if self.resample != "fixed" and not isinstance(estimator, StochasticSparsifier):
+        if self.resample != "fixed" and not hasattr(estimator, "sample"):
             raise ValueError(f'resample="{self.resample}" needs a stochastic covariance such as "acv" or "rcv".')
         self.operator_ = self._operator(matrix)
         if self.operator_.shape[0] != Z.shape[1]:
