@@ -10,6 +10,7 @@ import numpy as np
 from svnn._types import Matrix, MatrixLike
 from svnn.functional._matrix import numpy_matrix
 from svnn.functional._spread import power_of_two
+from svnn.operators import as_operator
 from svnn.stability._inputs import Interval
 from svnn.stability._polynomials import gain, spectral_norms
 
@@ -118,6 +119,18 @@ def frobenius(C: Matrix) -> float:
     5.0
     """
     return float(np.linalg.norm(C if isinstance(C, np.ndarray) else C.data))
+
+
+def spectral_norm(C: Matrix) -> float:
+    """Return the spectral norm of a dense or sparse matrix: the number that networks divide by.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> round(spectral_norm(np.diag([3.0, -4.0])), 6)
+    4.0
+    """
+    return as_operator(C, backend="dense" if isinstance(C, np.ndarray) else "csr").norm()
 
 
 def _gershgorin(C: Matrix) -> Interval:

@@ -4,17 +4,13 @@ import numpy as np
 import pytest
 import scipy.sparse as sp
 
+from filters_by_hand import symmetric
 from svnn import HardThreshold
 from svnn.functional.masks import floor_probabilities
 from svnn.stability import _norms
+from svnn.stability._norms import Spectrum
 from svnn.stability.filters._bounds import filter_bound, stochastic_bound
 from svnn.stability.filters._constants import lipschitz
-from svnn.stability._norms import Spectrum
-
-
-def symmetric(rng, n):
-    A = rng.standard_normal((n, n))
-    return A + A.T
 
 
 def bank(W, C):

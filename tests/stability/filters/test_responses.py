@@ -4,20 +4,9 @@ import torch
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from filters_by_hand import polynomial
 from strategies import covariances, seeds
-from svnn import SVNNRegressor
-from svnn.nn import SVNN, CovarianceFilter
-from svnn.stability.filters._responses import (
-    frequency_response,
-    generalized_response,
-    layer_response,
-    network_response,
-    pca_response,
-)
-
-
-def polynomial(h, C):
-    return sum(tap * np.linalg.matrix_power(C, k) for k, tap in enumerate(h))
+from svnn.stability.filters._responses import frequency_response, generalized_response, pca_response
 
 
 @settings(deadline=None, max_examples=50, derandomize=True)
@@ -84,39 +73,6 @@ def test_generalised_fourier_sum_starts_at_zero_and_stays_in_the_last_basis(rng)
         assert np.linalg.norm(fourier_sum(h, shifts, x, first, last_basis) - truth) > 0.1
 
 
-def test_layer_response_is_in_units_of_the_unscaled_covariance(rng):
-    layer = CovarianceFilter(2, 3, order=2).double()
-    A = rng.standard_normal((6, 6))
-    lam, V = np.linalg.eigh(A @ A.T)
-    x = torch.from_numpy(V[:, [4]] * np.array([1.0, -2.0]))
-    y = layer(x, torch.from_numpy(A @ A.T / 5)).detach().numpy() - layer.bias.detach().numpy()
-    response = layer_response(layer, lam[4], scale=5)
-    np.testing.assert_allclose(y, V[:, [4]] * (np.array([1.0, -2.0]) @ response), atol=1e-10)
-
-
-@pytest.mark.parametrize("batch_norm", [True, False])
-def test_network_response_of_a_trained_estimator(rng, batch_norm):
-    X = rng.standard_normal((60, 6)) @ rng.standard_normal((6, 6))
-    model = SVNNRegressor(covariance="sample", hidden=(4, 5), batch_norm=batch_norm, max_epochs=8, random_state=0)
-    model.fit(X, X[:, 0])
-    lam, V = np.linalg.eigh(model.covariance_)
-    responses = network_response(model, lam)
-    assert [r.shape for r in responses] == [(6, 1, 4), (6, 4, 5)]
-    module = model.module_.double().eval()
-    for layer, norm, response in zip(module.filters, module.norms, responses, strict=True):
-        for j in range(6):  # every eigenvector on its own, all values of a node alike; without what the layer adds
-            x = torch.from_numpy(np.repeat(V[:, [j]], layer.in_features, axis=1))
-            with torch.no_grad():
-                y = norm(layer(x, model.operator_)) - norm(layer(0 * x, model.operator_))
-            np.testing.assert_allclose(y.numpy(), V[:, [j]] * response[j].sum(0), atol=1e-5)
-
-
-def test_network_response_of_a_module_takes_the_scale():
-    module = SVNN(1, 1, hidden=(3,))
-    lam = np.linspace(0, 2, 5)
-    np.testing.assert_allclose(network_response(module, lam, scale=2.0)[0], network_response(module, lam / 2)[0])
-
-
 def test_pca_response_keeps_the_largest():
     np.testing.assert_array_equal(pca_response([0.1, 2.0, 3.0, 0.5], 1), [0, 0, 1, 0])
     np.testing.assert_array_equal(pca_response([2.0, 2.0, 1.0], 1), [1, 1, 0])  # a tie has no first
@@ -131,8 +87,6 @@ def test_pca_response_keeps_the_largest():
         (lambda: generalized_response([1.0, 2.0], [1.0, 2.0]), ValueError, "lams must have shape"),
         (lambda: pca_response([1.0, 2.0], 3), ValueError, "k must be an integer from 1"),
         (lambda: pca_response([[1.0]], 1), ValueError, "one dimension"),
-        (lambda: layer_response(torch.nn.Linear(1, 1), 0.0), TypeError, "CovarianceFilter"),
-        (lambda: network_response(SVNNRegressor(), 0.0), TypeError, "fit it first"),
     ],
 )
 def test_bad_input_is_named(call, error, match):

@@ -5,6 +5,7 @@ import pytest
 import scipy.sparse as sp
 import torch
 
+from filters_by_hand import symmetric
 from svnn import HardThreshold, SVNNClassifier, SVNNRegressor, as_operator
 from svnn.datasets import make_large_cov, make_sparse_cov
 from svnn.nn import SVNN
@@ -14,11 +15,6 @@ from svnn.stability.networks import _filter_banks
 from svnn.stability.networks._certificate import certificate, largest_filter_change
 from svnn.stability.networks._network_parts import ACTIVATION_SLOPES
 from svnn.stability.paper._perturbation import vnn_rate
-
-
-def symmetric(rng, n):
-    A = rng.standard_normal((n, n))
-    return A + A.T
 
 
 def random_network(rng, n, trial=0, **parameters):

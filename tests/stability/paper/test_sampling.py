@@ -72,7 +72,8 @@ def test_rate_of_theorem_1(rng):
     ("call", "match"),
     [
         (lambda: kurtosis_terms(np.zeros((2, 2))), "positive eigenvalue"),
-        (lambda: kurtosis_terms(np.eye(2), np.zeros((5, 3))), "X must be finite"),
+        (lambda: kurtosis_terms(np.eye(2), np.zeros((5, 3))), r"X must have shape \(t, 2\)"),
+        (lambda: kurtosis_terms(np.eye(2), np.full((5, 2), np.nan)), "X holds NaN"),
         (lambda: vnn_filter_rate(1.0, 0, 3, norm=1.0, k_max=1.0, k_min=1.0), "t must be a finite number >= 1"),
         (lambda: vnn_filter_rate(1.0, 9, 3, norm=1.0, k_max=1.0, k_min=0.0), "k_min"),
         (lambda: vnn_filter_rate(-1.0, 9, 3, norm=1.0, k_max=1.0, k_min=1.0), "P must be"),

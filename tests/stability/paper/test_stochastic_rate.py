@@ -15,6 +15,7 @@ from svnn.stability.filters._constants import generalized_lipschitz
 from svnn.stability.filters._expected import expected_error
 from svnn.stability.filters._monte_carlo import monte_carlo_error
 from svnn.stability.filters._sparsification import sparsification_error
+from svnn.stability.paper._sampling import stochastic_filter_rate
 
 N, c = 100, 1e-4
 CUBE = [0.0, 0.0, 0.0, 1.0]
@@ -66,3 +67,23 @@ def test_the_certified_bound_holds_for_the_worst_signals(seed, kind, K, unbiased
     bound = stochastic_bound(h, A, P, unbiased=unbiased)
     for x in np.hstack([np.linalg.eigh(A)[1], np.eye(8), np.ones((8, 1)) / np.sqrt(8)]).T:
         assert expected_error(h, A, P, x, unbiased=unbiased) <= bound
+
+
+def test_the_formula_as_printed():
+    t, n, P = 400, 16, 2.0
+    expected = 1.5**2 * 0.3 + P**2 * 9 / t**0.5 * (n + 25 * np.log(n * t) / (4 * t))
+    assert stochastic_filter_rate(1.5, 0.3, P, t, n, norm=5.0, k_max=3.0, k_min=2.0) == pytest.approx(expected)
+    with pytest.raises(ValueError, match="epsilon"):
+        stochastic_filter_rate(1, 1, 1, 9, 3, norm=1, k_max=1, k_min=1, epsilon=0)
+
+
+def test_squares_of_sums_are_not_sums_of_squares():
+    # Thm. 5 adds estimation and sparsification by ‖a + b‖² <= ‖a‖² + ‖b‖². With h = λ, p = 0 and an entry of 1
+    # estimated as 1/2 both errors are the same vector; 2(‖a‖² + ‖b‖²) is what holds.
+    C, C_hat, C_tilde = (np.array([[1.0, c], [c, 1.0]]) for c in (1.0, 0.5, 0.0))
+    x = np.array([1.0, 0.0])
+    total, estimation, dropping = (
+        np.linalg.norm((A - B) @ x) ** 2 for A, B in ((C, C_tilde), (C, C_hat), (C_hat, C_tilde))
+    )
+    assert total == pytest.approx(1.0) and estimation + dropping == pytest.approx(0.5)
+    assert total <= 2 * (estimation + dropping)

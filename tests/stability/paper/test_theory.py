@@ -8,6 +8,7 @@ import numpy as np
 import pytest
 import torch
 
+from filters_by_hand import SLACK, polynomial, random_filter, symmetric
 from realisations import covariance
 from svnn.datasets import make_sparse_covariance, make_spiked
 from svnn.functional import hard_threshold, soft_threshold
@@ -24,22 +25,6 @@ from svnn.stability import (
     vnn_filter_probability,
     vnn_rate,
 )
-
-SLACK = 1 + 1e-9
-
-
-def polynomial(h, C):
-    return sum(tap * np.linalg.matrix_power(C, k) for k, tap in enumerate(h))
-
-
-def symmetric(rng, n):
-    A = rng.standard_normal((n, n))
-    return A + A.T
-
-
-def random_filter(rng, K, trial):
-    return np.eye(K + 1)[K] if trial % 3 == 0 else rng.standard_normal(K + 1)
-
 
 # -- Section II: filters, PCA, Theorems 1 and 2 -------------------------------------------------------------
 

@@ -7,6 +7,7 @@ import itertools
 import numpy as np
 import pytest
 
+from filters_by_hand import SLACK, polynomial, random_filter, symmetric
 from realisations import all_realisations, covariance
 from svnn.functional import acv_probabilities, hard_threshold, rcv_probabilities, sparsify
 from svnn.stability import (
@@ -16,21 +17,6 @@ from svnn.stability import (
     realisation_moments,
     sparsification_error,
 )
-
-SLACK = 1 + 1e-9
-
-
-def polynomial(h, C):
-    return sum(tap * np.linalg.matrix_power(C, k) for k, tap in enumerate(h))
-
-
-def symmetric(rng, n):
-    A = rng.standard_normal((n, n))
-    return A + A.T
-
-
-def random_filter(rng, K, trial):
-    return np.eye(K + 1)[K] if trial % 3 == 0 else rng.standard_normal(K + 1)
 
 
 def matrices(rng, n, trial):

@@ -10,8 +10,8 @@ from sklearn.base import BaseEstimator, clone, is_classifier
 from svnn._types import ColumnLike, DataLike, Matrix
 from svnn.functional._array import to_numpy
 from svnn.functional._matrix import numpy_matrix
-from svnn.operators import CovarianceOperator, as_operator
-from svnn.stability._norms import frobenius
+from svnn.operators import CovarianceOperator
+from svnn.stability._norms import frobenius, spectral_norm
 
 
 class Movable(Protocol):
@@ -102,7 +102,7 @@ class Curve:
             "embedding_error": _ratio(frobenius(change), frobenius(base.embeddings)),
             "embedding_distance": float(np.linalg.norm(change, axis=(1, 2)).mean()),
             "prediction_change": self._difference(moved.predictions, base.predictions),
-            "covariance_error": _ratio(as_operator(difference).norm(), as_operator(base.shift).norm()),
+            "covariance_error": _ratio(spectral_norm(difference), spectral_norm(base.shift)),
             "covariance_error_fro": _ratio(frobenius(difference), frobenius(base.shift)),
             "density": _density(moved.shift),
         }

@@ -13,8 +13,9 @@ from svnn.covariance._resolve import shift_matrix
 from svnn.functional._array import to_numpy
 from svnn.functional._matrix import numpy_matrix
 from svnn.nn import SVNN
-from svnn.operators import CovarianceOperator, as_operator
+from svnn.operators import CovarianceOperator
 from svnn.stability._inputs import coefficients
+from svnn.stability._norms import spectral_norm
 from svnn.stability.networks._filter_banks import bank_on, in_fastest_form
 
 if TYPE_CHECKING:
@@ -75,7 +76,7 @@ def on_both(model: Network, C: MatrixLike, C_hat: MatrixLike) -> tuple[Network, 
     scales = [c.scale if isinstance(c, CovarianceOperator) else None for c in (C, C_hat)]
     if isinstance(model, SVNN):
         if model.normalize:
-            scales = [scales[0] or as_operator(A).norm() or 1.0] * 2
+            scales = [scales[0] or spectral_norm(A) or 1.0] * 2
         # A module without normalisation runs on an operator as it is: divided, where it is divided already.
         factors = [1 / (scale or 1.0) for scale in scales]
         before, after = A * factors[0], B * factors[1]
