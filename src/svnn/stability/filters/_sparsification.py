@@ -129,11 +129,11 @@ def entries(C: Matrix, P: ProbabilityLike) -> tuple[Matrix, np.ndarray, np.ndarr
     and columns, so that nothing has to be made dense.
     """
     if isinstance(C, np.ndarray):
-        c, diagonal = C, np.eye(len(C), dtype=bool)
+        c, diagonal = C, np.diag_indices(len(C))
     else:
         C.sum_duplicates()
         rows = np.repeat(np.arange(C.shape[0]), np.diff(C.indptr))
-        c, diagonal = C.data, rows == C.indices
+        c, diagonal = C.data, np.nonzero(rows == C.indices)
     if isinstance(P, Real) or getattr(P, "ndim", None) == 0:
         value = to_numpy(P).item()
         if isinstance(value, bool) or not 0 <= float(value) <= 1:

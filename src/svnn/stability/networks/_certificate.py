@@ -156,9 +156,8 @@ def certificate(
     Examples
     --------
     >>> import numpy as np
-    >>> from svnn import SVNNRegressor
-    >>> from svnn.datasets import make_sparse_cov
-    >>> data = make_sparse_cov(n_samples=100, n_features=10, random_state=0)
+    >>> from svnn import SVNNRegressor, datasets
+    >>> data = datasets.make_sparse_cov(n_samples=100, n_features=10, random_state=0)
     >>> model = SVNNRegressor(covariance="sample", hidden=(4, 4), max_epochs=20, random_state=0).fit(data.X, data.y)
     >>> C_hat = np.where(abs(model.covariance_) > 0.1, model.covariance_, 0.0)
     >>> bound = certificate(model, model.covariance_, C_hat, data.X)

@@ -13,18 +13,18 @@ import scipy.sparse as sp
 import torch
 
 from svnn._types import Matrix
-from svnn.operators import as_operator
+from svnn.operators import CSROperator
 from svnn.stability._norms import FAILURE, ROUNDING, Spectrum, frobenius, lanczos, lanczos_error
 from svnn.stability._polynomials import derivative, gain, recentred
 
 #: Up to this size matrices are kept dense; beyond, where at most one entry in ``_SPARSE_COST`` is not zero, sparse.
 #: A product with a sparse matrix takes about as long as one with a dense matrix of so many times as many entries.
-_DENSE_LIMIT, _SPARSE_COST = 1024, 5
+_DENSE_LIMIT, _SPARSE_COST = 1024, 7
 #: Up to this size the difference of two filter banks is formed as a matrix.
 _BLOCK_LIMIT = 512
 #: Lanczos steps on the difference of two banks: fewer than the least would say nothing. The most are limited by the
 #: multiplications and the bytes that they may take.
-_MIN_STEPS, _MAX_STEPS, _MULTIPLICATIONS, _BYTES = 20, 64, 5e10, 2**28
+_MIN_STEPS, _MAX_STEPS, _MULTIPLICATIONS, _BYTES = 20, 64, 5.6e10, 2**28
 
 
 def in_fastest_form(C: Matrix) -> Matrix:
@@ -38,7 +38,7 @@ def in_fastest_form(C: Matrix) -> Matrix:
 def bank_on(C: Matrix) -> Callable[[np.ndarray, np.ndarray], np.ndarray]:
     """Return a function of signals (t, N, in) and weights (K + 1, in, out) that filters them on C: (t, N, out)."""
     if not isinstance(C, np.ndarray):
-        operator = as_operator(C, backend="csr")  # whose kernels are several times faster than scipy's products
+        operator = CSROperator.from_scipy(C)  # which is several times faster than the products of scipy
 
         def sparse_bank(x: np.ndarray, weight: np.ndarray) -> np.ndarray:
             tensors = (torch.from_numpy(np.ascontiguousarray(values)) for values in (x, weight))

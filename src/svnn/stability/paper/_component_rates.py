@@ -64,7 +64,7 @@ def sparse_pca_rate(t: int, eigenvalues: DataLike, c0: float, constant: float = 
     Returns
     -------
     float
-        Infinite where an eigenvalue is repeated.
+        Infinite where two eigenvalues are equal.
 
     Notes
     -----
