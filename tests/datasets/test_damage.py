@@ -22,7 +22,7 @@ from svnn.datasets import (
     load_stocks,
     load_thickness,
 )
-from svnn.datasets._tables import read_table
+from svnn.datasets._csv import read_table
 
 MEATS = "x_001,x_002,water,fat,protein\n" + "".join(f"{i}.5,{i + 1}.25,6{i},2{i},17\n" for i in range(9))
 PEOPLE = "subject_id,age,lh_insula_thickness,rh_insula_thickness\n" + "".join(

@@ -117,7 +117,7 @@ def test_mistakes_are_named(tmp_path, thickness):
         load_thickness("adni1", tmp_path)
     with pytest.raises(ValueError, match="no columns lh_<region>_thickness"):
         load_thickness(write(tmp_path / "u.csv", ["subject_id", "age"], [["s0", 3]]))
-    with pytest.raises(ValueError, match="came before"):
+    with pytest.raises(ValueError, match="a column before it are of the same region"):
         load_thickness([path, path])
     strangers = write(tmp_path / "ages.csv", ["subject_id", "age"], [["nobody", 3]])
     with pytest.raises(ValueError, match="do the tables name subjects alike"):

@@ -110,8 +110,8 @@ def test_realdisp_activities_are_checked(realdisp):
         ("1\t2\t3\t4\n", "24 columns"),
         ("\t".join(["1"] * 24 + ["4"]) + "\n", "24 columns"),
         ("\t".join(["1"] * 23 + ["0.5"]) + "\n", "a whole number"),
-        ("\t".join(["1"] * 23 + ["walking"]) + "\n", "24 numbers a line"),
-        ("\t".join(["1"] * 22 + ["x", "4"]) + "\n", "24 numbers a line"),
+        ("\t".join(["1"] * 23 + ["walking"]) + "\n", "24 numbers per line"),
+        ("\t".join(["1"] * 22 + ["x", "4"]) + "\n", "24 numbers per line"),
     ],
 )
 def test_files_of_another_format_are_refused(tmp_path, line, message):

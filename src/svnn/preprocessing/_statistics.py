@@ -74,7 +74,7 @@ def band_energies(rest: np.ndarray, edges: Sequence[int]) -> np.ndarray:
     power = np.abs(np.fft.rfft(rest, axis=-1)) ** 2 * (2 / steps**2)
     if steps % 2 == 0:
         power[..., -1] /= 2
-    # reduceat sums from every edge to the next one. It would sum from the last edge to the end, so that part is cut off.
+    # reduceat sums from every edge to the next one, and from the last edge to the end, so the end is cut off first.
     result: np.ndarray = np.add.reduceat(power[..., : edges[-1]], edges[:-1], axis=-1)
     return result
 

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from svnn.datasets import load_meats, load_released
-from svnn.datasets._tables import read_table
+from svnn.datasets._csv import read_table
 
 
 @pytest.mark.parametrize("index", [True, False])

@@ -1,4 +1,4 @@
-"""Tables of text, packed or not, read without a frame library; the sets that are one plain table."""
+"""Reading tables of text (CSV), packed or not, without a frame library; the data sets that are one such table."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from sklearn.utils import Bunch
 
 from svnn.datasets._files import PathLike, find_file
 
-#: What stands for a value that is not there.
+#: Cells that stand for a missing value, in lower case.
 MISSING = {"", "na", "n/a", "nan", "null", "none"}
 
 
@@ -28,14 +28,14 @@ class Table:
     rows: list[list[str]]
 
     def column(self, name: str) -> list[str]:
-        """The cells of one column."""
+        """Return the cells of one column."""
         if self.names.count(name) > 1:
             raise ValueError(f"{self.path} has the column {name!r} twice; remove or rename one of them.")
         at = self.names.index(name)
         return [row[at].strip() for row in self.rows]
 
     def numbers(self, names: list[str]) -> np.ndarray:
-        """Some columns as a float64 array of shape (rows, columns); missing cells are NaN."""
+        """Return some columns as a float64 array of shape (rows, columns); missing cells are NaN."""
         values = np.empty((len(self.rows), len(names)))
         for j, name in enumerate(names):
             values[:, j] = [number(cell, self.path, name) for cell in self.column(name)]
@@ -43,7 +43,7 @@ class Table:
 
 
 def number(cell: str, path: Path, column: str) -> float:
-    """Read one cell; a missing one is NaN."""
+    """Return the number in a cell; a missing one is NaN."""
     if cell.lower() in MISSING:
         return np.nan
     try:
@@ -56,7 +56,7 @@ def number(cell: str, path: Path, column: str) -> float:
 
 
 def read_table(path: PathLike) -> Table:
-    """Read a table with a header, with commas, tabs or semicolons between cells; ``.gz`` is unpacked on the way."""
+    """Read a table with a header and with commas, tabs or semicolons between the cells, also from a ``.gz`` file."""
     path = Path(path)
     text = _read_text(path)
     delimiter = max("\t;,", key=text.partition("\n")[0].count)
@@ -77,6 +77,7 @@ def read_table(path: PathLike) -> Table:
 
 
 def _read_text(path: Path) -> str:
+    """Return the text of a file, or say why it is not text."""
     if path.is_dir():
         raise ValueError(f"{path} is a folder, not a table.")
     try:
@@ -93,26 +94,28 @@ def _read_text(path: Path) -> str:
 
 
 def load_released(name: str, root: PathLike | None = None) -> Bunch:
-    """Load one of the synthetic draws that the paper's authors released: 1000 samples of 100 features.
+    """Load synthetic data that the authors of the paper released; a row is a sample, a column is a feature.
+
+    There are three data sets, of 1000 samples of 100 features each.
 
     Parameters
     ----------
     name : {"SparseCov", "LargeCov", "SmallCov"}
     root : path, optional
-        The folder of ``<name>.csv`` or ``<name>.csv.gz``, or the file. By default what the environment variable
-        ``SVNN_DATA`` says.
+        The folder of ``<name>.csv`` or ``<name>.csv.gz``, or the file. By default the environment variable
+        ``SVNN_DATA`` names the folder.
 
     Returns
     -------
     Bunch with
         X : float64 array of shape (1000, 100)
-        y : float64 array of shape (1000,), the last column of the file
+        y : float64 array of shape (1000,), a number to predict: the last column of the file
         groups, split : None
         feature_names, DESCR
 
     See Also
     --------
-    make_sparse_cov, make_large_cov, make_small_cov : fresh draws, with the true covariance.
+    make_sparse_cov, make_large_cov, make_small_cov : new data of the same kinds, with the true covariance.
 
     Examples
     --------
@@ -127,16 +130,16 @@ def load_released(name: str, root: PathLike | None = None) -> Bunch:
     """
     if name not in (known := ("SparseCov", "LargeCov", "SmallCov")):
         raise ValueError(f"name must be one of {', '.join(known)}, got {name!r}.")
-    where = "The draws are released with the paper (Sparse Covariance Neural Networks)."
+    where = "The file is released with the paper (Sparse Covariance Neural Networks)."
     table = read_table(find_file(root, (f"{name}.csv.gz", f"{name}.csv"), name, where))
-    # The index column, where there is one, has no name. One header repeats a name, so columns go by position.
+    # The index column, where there is one, has no name. One header has a name twice, so columns are found by position.
     first = 1 if table.names[0] == "" else 0
     try:
         values = np.array(table.rows, dtype=float)[:, first:]
     except ValueError as error:
         raise ValueError(f"{table.path} must hold numbers only: {error}") from error
     if not np.isfinite(values).all():
-        raise ValueError(f"{table.path} must hold numbers only, it has cells that are infinite or not a number.")
+        raise ValueError(f"{table.path} must hold numbers only, but it has cells that are infinite or not a number.")
     if values.shape[1] < 2:
         raise ValueError(f"{table.path} must have at least two columns of numbers: features, and the target.")
     return Bunch(
@@ -145,18 +148,20 @@ def load_released(name: str, root: PathLike | None = None) -> Bunch:
         groups=None,
         split=None,
         feature_names=[f"x{i}" for i in range(values.shape[1] - 1)],
-        DESCR=f"{name}, the draw released with the paper, read from {table.path}: y = wᵀx + u.",
+        DESCR=f"{name}, as released with the paper, read from {table.path}: y = wᵀx + u.",
     )
 
 
 def load_meats(root: PathLike | None = None, *, target: str = "fat") -> Bunch:
-    """Load near-infrared spectra of meat: 215 samples, 100 wavelengths, and what the meat is made of.
+    """Load near-infrared spectra of meat; a row is one of 215 samples of meat, a column is one of 100 wavelengths.
+
+    The target is what the meat is made of.
 
     Parameters
     ----------
     root : path, optional
-        The folder of ``meats.csv`` or ``meats.csv.gz``, or the file. By default what the environment variable
-        ``SVNN_DATA`` says.
+        The folder of ``meats.csv`` or ``meats.csv.gz``, or the file. By default the folder is that of the environment
+        variable ``SVNN_DATA``.
     target : {"fat", "water", "protein"}, default="fat"
         The percentage to predict.
 
@@ -170,7 +175,7 @@ def load_meats(root: PathLike | None = None, *, target: str = "fat") -> Bunch:
 
     Notes
     -----
-    The three percentages nearly add up to a constant, so the other two are never inputs.
+    The three percentages nearly sum to a constant, so the two that are not the target are never inputs.
 
     Examples
     --------
@@ -187,7 +192,7 @@ def load_meats(root: PathLike | None = None, *, target: str = "fat") -> Bunch:
     table = read_table(find_file(root, ("meats.csv.gz", "meats.csv"), "meats", where))
     features = [name for name in table.names if name.startswith("x_")]
     if not features or target not in table.names:
-        raise ValueError(f"{table.path} must have columns x_001, x_002, … and {target}, it has {table.names[:3]}, ….")
+        raise ValueError(f"{table.path} must have columns x_001, x_002, … and {target}; it has {table.names[:3]}, ….")
     return Bunch(
         X=table.numbers(features),
         y=table.numbers([target])[:, 0],
