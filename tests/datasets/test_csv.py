@@ -81,20 +81,14 @@ def test_mistakes_are_named(tmp_path):
 
 
 @pytest.mark.parametrize("name", ["SparseCov", "LargeCov", "SmallCov"])
-def test_the_real_draws_have_noise_of_standard_deviation_three(data_folder, name):
-    try:
-        data = load_released(name, data_folder)
-    except FileNotFoundError:
-        pytest.skip(f"no {name} in SVNN_DATA")
+def test_the_real_draws_have_noise_of_standard_deviation_three(load_real, name):
+    data = load_real(load_released, name)
     assert data.X.shape == (1000, 100) and data.y.shape == (1000,)
     design = np.column_stack([data.X, np.ones(1000)])
     residual = data.y - design @ np.linalg.lstsq(design, data.y, rcond=None)[0]
     assert np.sqrt((residual**2).sum() / (1000 - 101)) == pytest.approx(3, rel=0.08)
 
 
-def test_the_real_spectra(data_folder):
-    try:
-        data = load_meats(data_folder)
-    except FileNotFoundError:
-        pytest.skip("no meats in SVNN_DATA")
+def test_the_real_spectra(load_real):
+    data = load_real(load_meats)
     assert data.X.shape == (215, 100) and data.y.min() > 0 and data.y.max() < 60

@@ -127,20 +127,14 @@ def test_mistakes_are_named(tmp_path, thickness):
 
 
 @pytest.mark.parametrize(("name", "rows", "dropped"), [("ixi", 556, 0), ("braindev", 1668, 3)])
-def test_the_real_tables(data_folder, name, rows, dropped):
-    try:
-        data = load_thickness(name, data_folder)
-    except FileNotFoundError:
-        pytest.skip(f"no {name} in SVNN_DATA")
+def test_the_real_tables(load_real, name, rows, dropped):
+    data = load_real(load_thickness, name)
     assert data.X.shape == (rows, 68) and data.n_dropped == dropped
     assert data.feature_names == NAMES and data.X.min() > 0.5 and data.X.max() < 5
     assert data.y.min() > 5 and data.y.max() < 100
     assert len(set(data.subjects)) == rows
 
 
-def test_sites_and_diagnoses_of_braindev(data_folder):
-    try:
-        data = load_thickness("braindev", data_folder, target="dx", groups="site")
-    except FileNotFoundError:
-        pytest.skip("no braindev in SVNN_DATA")
+def test_sites_and_diagnoses_of_braindev(load_real):
+    data = load_real(load_thickness, "braindev", target="dx", groups="site")
     assert data.target_names == ["0", "1"] and len(set(data.groups)) == 43

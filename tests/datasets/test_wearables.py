@@ -127,19 +127,13 @@ def test_a_cut_file_is_refused(mhealth, tmp_path):
         load_mhealth(tmp_path, subjects=[1])
 
 
-def test_the_whole_of_a_real_mhealth(data_folder):
-    try:
-        data = load_mhealth(data_folder)
-    except FileNotFoundError:
-        pytest.skip("no MHEALTH in SVNN_DATA")
+def test_the_whole_of_a_real_mhealth(load_real):
+    data = load_real(load_mhealth)
     assert set(data.y) == set(range(12)) and set(data.groups) == set(range(1, 11))
     assert data.X.shape[1:] == (21, 128) and np.isfinite(data.X).all()
 
 
-def test_the_whole_of_a_real_realdisp(data_folder):
-    try:
-        data = load_realdisp(data_folder)
-    except FileNotFoundError:
-        pytest.skip("no REALDISP in SVNN_DATA")
+def test_the_whole_of_a_real_realdisp(load_real):
+    data = load_real(load_realdisp)
     assert set(data.y) == set(range(10)) and set(data.groups) == set(range(1, 18))
     assert data.X.shape[1:] == (117, 128)

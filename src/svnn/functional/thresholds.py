@@ -89,9 +89,9 @@ def soft_threshold(C: Array, threshold: Threshold, keep_diagonal: bool = True) -
     Examples
     --------
     >>> import numpy as np
-    >>> soft_threshold(np.array([[1.0, -0.5], [-0.5, 1.0]]), 0.25)
-    array([[ 1.  , -0.25],
-           [-0.25,  1.  ]])
+    >>> C = np.array([[1.0, -0.5], [-0.5, 1.0]])
+    >>> float(soft_threshold(C, 0.25)[0, 1])
+    -0.25
     """
     return _apply(_soft, C, threshold, keep_diagonal)
 
@@ -121,9 +121,9 @@ def adaptive_lasso_threshold(C: Array, threshold: Threshold, keep_diagonal: bool
     Examples
     --------
     >>> import numpy as np
-    >>> adaptive_lasso_threshold(np.array([[1.0, 0.2], [0.2, 1.0]]), 0.1)
-    array([[1.    , 0.1875],
-           [0.1875, 1.    ]])
+    >>> C = np.array([[1.0, 0.2], [0.2, 1.0]])
+    >>> float(adaptive_lasso_threshold(C, 0.1)[0, 1])
+    0.1875
     """
     return _apply(partial(_adaptive_lasso, eta=eta), C, threshold, keep_diagonal)
 
