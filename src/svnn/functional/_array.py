@@ -29,7 +29,7 @@ def namespace(array: object) -> ModuleType:
 
 
 def to_numpy(array: DataLike) -> np.ndarray:
-    """Return an array, or a tensor on any device, as a numpy array; no numbers are copied where none need be."""
+    """Return an array, or a tensor on any device, as a numpy array, without a copy where that is possible."""
     return array.detach().cpu().numpy() if is_torch(array) else np.asarray(array)
 
 

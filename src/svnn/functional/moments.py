@@ -187,7 +187,7 @@ def as_sample(X: DataLike) -> AnyArray:
     """Return ``X`` as floating-point data of shape (t, N) or (t, N, F), or say what is wrong with it."""
     X = as_floating(X)
     if X.ndim not in (2, 3) or 0 in X.shape:
-        raise ValueError(f"X must have shape (t, N) or (t, N, F), none of them 0, got {tuple(X.shape)}.")
+        raise ValueError(f"X must have shape (t, N) or (t, N, F) without a size of 0, got {tuple(X.shape)}.")
     return X
 
 

@@ -221,7 +221,7 @@ def threshold_for_density(C: Array, density: float) -> float:
     """Return the threshold that keeps ``round(density * N(N-1)/2)`` off-diagonal pairs.
 
     It lies halfway between the smallest absolute value that is kept and the next smaller one (or zero, where there is
-    no smaller one). So hard and soft thresholding keep the same pairs, and soft thresholding makes none of them zero.
+    no smaller one). So hard and soft thresholding keep the same pairs: soft thresholding makes no kept pair zero.
     Absolute values that differ only by rounding count as equal. Pairs that are equal at the cut are kept or dropped
     together, as with any threshold; :func:`largest_pairs` breaks such ties to keep the exact number.
 
