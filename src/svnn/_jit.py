@@ -17,12 +17,22 @@ from contextlib import contextmanager, suppress
 from functools import cache
 from importlib.resources import files
 from pathlib import Path
-from typing import Any, TypeVar
+from typing import Any, Protocol, TypeVar
 
 import numba
 from numba.core import config as _config
 
 Function = TypeVar("Function", bound=Callable[..., object])
+
+
+class CFunction(Protocol):
+    """A compiled function that C code can call."""
+
+    @property
+    def address(self) -> int | None:
+        """Where its machine code begins."""
+        ...
+
 
 #: Files of this package whose text decides what is compiled: the kernels, and the files of all that they import.
 SOURCES = (
@@ -52,10 +62,10 @@ def cached_njit(**options: Any) -> Callable[[Function], Function]:
     return decorate
 
 
-def cached_cfunc(signature: object) -> Callable[[Function], Any]:
+def cached_cfunc(signature: object) -> Callable[[Callable[..., None]], CFunction]:
     """Return the decorator ``numba.cfunc(signature)``, which keeps what it compiles on disk."""
 
-    def decorate(function: Function) -> Any:
+    def decorate(function: Callable[..., None]) -> CFunction:
         with _numba_folder() as kept:
             return numba.cfunc(signature, cache=kept)(function)
 
