@@ -20,6 +20,8 @@ if TYPE_CHECKING:
     ColumnLike: TypeAlias = npt.ArrayLike | Tensor
     #: Anything that stands for a symmetric matrix; see ``svnn.functional._matrix``.
     MatrixLike: TypeAlias = "npt.ArrayLike | Tensor | sp.sparray | sp.spmatrix | HasCovariance | HasMatrix"
+    #: What a covariance is estimated by: a name, or an estimator.
+    CovarianceLike: TypeAlias = "str | Fittable"
     #: A matrix as numpy and scipy hold it.
     Matrix: TypeAlias = np.ndarray | sp.csr_array
     #: Anything that random numbers can start from.
@@ -29,7 +31,7 @@ if TYPE_CHECKING:
     #: numpy or torch, where the two need not agree.
     AnyArray: TypeAlias = np.ndarray | Tensor
 else:
-    DataLike = ColumnLike = MatrixLike = Matrix = RandomState = AnyArray = Any
+    DataLike = ColumnLike = MatrixLike = CovarianceLike = Matrix = RandomState = AnyArray = Any
     Array = TypeVar("Array")
 
 #: Integers and floats of any size.
@@ -42,6 +44,15 @@ class HasCovariance(Protocol):
     """A fitted covariance estimator, of svnn or of another package."""
 
     covariance_: Any
+
+
+class Fittable(Protocol):
+    """An estimator that can be fitted; what ``fit`` takes differs."""
+
+    @property
+    def fit(self) -> Any:
+        """Learn from data."""
+        ...
 
 
 class HasMatrix(Protocol):
