@@ -26,11 +26,12 @@ import dataclasses
 import inspect
 import math
 import re
+import sys
 import textwrap
 from collections.abc import Callable, Mapping, Sequence
 from functools import partial
 from numbers import Integral, Real
-from typing import Any, Literal, NamedTuple, TypeVar, dataclass_transform
+from typing import Any, Literal, NamedTuple, TypeVar, cast, dataclass_transform
 
 import numpy as np
 
@@ -49,7 +50,16 @@ class Rule(NamedTuple):
     kind: str
 
 
-def parameter(*, default: Value, rule: Rule, doc: str = "", kind: str = "", positional: bool = False) -> Value:
+def parameter(
+    *,
+    default: Value,
+    rule: Rule | None = None,
+    doc: str = "",
+    kind: str = "",
+    positional: bool = False,
+    instead_of: tuple[str, ...] = (),
+    like: type | None = None,
+) -> Value:
     """Declare a parameter.
 
     Parameters
@@ -64,8 +74,15 @@ def parameter(*, default: Value, rule: Rule, doc: str = "", kind: str = "", posi
         Its type in the documentation, where the rule's own words are not the best ones.
     positional : bool
         Whether it may be given without its name.
+    instead_of : tuple of str
+        Parameters that make the same choice: where this one is given, they have to stay at their defaults.
+    like : type, optional
+        A class that declares a parameter of this name. Its rule and its sentence hold here too.
     """
-    metadata = {"rule": rule, "doc": inspect.cleandoc(doc), "kind": kind or rule.kind}
+    metadata: dict[str, object] = {"like": like}
+    if like is None:
+        assert rule is not None, "a parameter has a rule, or is like another one"
+        metadata = {"rule": rule, "doc": inspect.cleandoc(doc), "kind": kind or rule.kind, "instead_of": instead_of}
     field: Any = dataclasses.field(default=default, metadata=metadata, kw_only=not positional)
     return field
 
@@ -84,9 +101,13 @@ def declared(cls: Class) -> Class:
     bases = [base for base in reversed(cls.__mro__[1:]) if dataclasses.is_dataclass(base)]
     inherited = {field.name: field for base in bases for field in dataclasses.fields(base)}
     for name in inspect.get_annotations(cls):
-        if name in inherited and not isinstance(vars(cls).get(name), dataclasses.Field):
-            old, default = inherited[name], vars(cls)[name]
-            again: Any = dataclasses.field(default=default, metadata=old.metadata, kw_only=bool(old.kw_only))
+        given = vars(cls).get(name)
+        if isinstance(given, dataclasses.Field) and "like" in given.metadata:
+            model = {field.name: field for field in dataclasses.fields(given.metadata["like"])}
+            given.metadata = model[name].metadata
+        elif name in inherited and not isinstance(given, dataclasses.Field):
+            old = inherited[name]
+            again: Any = dataclasses.field(default=given, metadata=old.metadata, kw_only=bool(old.kw_only))
             setattr(cls, name, again)
     dataclasses.dataclass(kw_only=True, eq=False, repr=False)(cls)
 
@@ -103,59 +124,121 @@ def declared(cls: Class) -> Class:
 
 def check_parameters(estimator: Any) -> None:
     """Raise a ``ValueError`` that names the first parameter whose value is not allowed."""
-    for field in dataclasses.fields(estimator):
-        if not field.init or (rule := field.metadata["rule"]).holds is None:
-            continue
-        value = getattr(estimator, field.name)
-        if not rule.holds(value):
-            raise ValueError(f"{field.name} must be {rule.words}, got {value!r}.")
+    fields = {field.name: field for field in dataclasses.fields(estimator) if field.init}
+    for name, field in fields.items():
+        value, rule = getattr(estimator, name), field.metadata["rule"]
+        if rule.holds is not None and not rule.holds(value):
+            raise ValueError(f"{name} must be {rule.words}, got {value!r}.")
+        for other in field.metadata["instead_of"] if value is not field.default else ():
+            if getattr(estimator, other) != fields[other].default:
+                raise ValueError(
+                    f"{name}={value!r} and {other}={getattr(estimator, other)!r} both choose; give only one of them."
+                )
 
 
 # -- what parameters may be -----------------------------------------------------------------------
 
 
+def is_allowed(
+    value: Any,
+    types: tuple[type, ...] = (),
+    low: float = -math.inf,
+    high: float = sys.float_info.max,
+    options: Sequence[str | None] = (),
+    pattern: re.Pattern[str] | None = None,
+    otherwise: Callable[[Any], bool] | None = None,
+) -> bool:
+    """Say whether ``value`` is one of the options, a text of the pattern, or a number of these types in an interval.
+
+    True and False are numbers only where ``bool`` is among the types. ``otherwise`` decides in the place of types and
+    interval.
+
+    Examples
+    --------
+    >>> is_allowed(3, (Integral,), low=1), is_allowed(True, (Integral,)), is_allowed("b", options=["a"])
+    (True, False, False)
+    """
+    if value is None or isinstance(value, str):
+        return value in options or (value is not None and pattern is not None and bool(pattern.fullmatch(value)))
+    if otherwise is not None:
+        return otherwise(value)
+    if not isinstance(value, types) or (isinstance(value, bool) and bool not in types):
+        return False
+    return bool(low <= cast(float, value) <= high)
+
+
 def integer(least: int) -> Rule:
     """An integer of at least ``least``."""
     words = "a positive integer" if least == 1 else f"an integer >= {least}"
-    return Rule(words, partial(is_integer, least=least), "int")
+    return Rule(words, partial(is_allowed, types=(Integral,), low=least), "int")
 
 
 def number(least: float = 0.0, below: float = math.inf, *, above: bool = False) -> Rule:
     """A finite number from ``least`` (larger than it with ``above``) and less than ``below``."""
     if below < math.inf:
         words = kind = f"in {'(' if above else '['}{least:g}, {below:g})"
+    elif least == -math.inf:
+        words, kind = "a number", ""
     else:
         words, kind = "a positive number" if above and not least else f"a number >= {least:g}", ""
-        words += " and not infinite"
-    return Rule(words, partial(is_number, least=least, below=below, above=above), f"float {kind}".strip())
+    low = math.nextafter(least, math.inf) if above else least
+    holds = partial(is_allowed, types=(Real,), low=low, high=math.nextafter(below, -math.inf))
+    return Rule(words, holds, f"float {kind}".strip())
+
+
+def share(*, above: bool = False) -> Rule:
+    """A number from 0 (larger than it with ``above``) to 1."""
+    words, low = ("a number in (0, 1]", math.ulp(0.0)) if above else ("a number between 0 and 1", 0.0)
+    kind = "float in (0, 1]" if above else "float in [0, 1]"
+    return Rule(words, partial(is_allowed, types=(Real,), low=low, high=1.0), kind)
 
 
 def one_of(*options: str | None) -> Rule:
     """One of some words, or None where that is among them."""
-    return Rule(f"one of {options}", partial(_is_word, options=options), f"{{{', '.join(_quoted(options))}}}")
+    return Rule(f"one of {options}", partial(is_allowed, options=options), f"{{{', '.join(_quoted(options))}}}")
 
 
-def boolean() -> Rule:
-    """True or False, or a number that stands for one."""
-    return Rule("True or False", _is_truth_value, "bool")
+def either(rule: Rule, *others: str | None) -> Rule:
+    """What ``rule`` allows, or one of some words, or None where that is among them."""
+    shown = _quoted(others)
+    holds = partial(is_allowed, options=others, otherwise=rule.holds)
+    return Rule(", ".join(shown) + f" or {rule.words}", holds, f"{rule.kind}, " + " or ".join(shown))
+
+
+def boolean(*, optional: bool = False) -> Rule:
+    """True or False, or a number that stands for one; with ``optional`` also None."""
+    words = "True, False or None" if optional else "True or False"
+    holds = partial(is_allowed, types=(bool, np.bool_, Integral), options=(None,) if optional else ())
+    return Rule(words, holds, "bool or None" if optional else "bool")
+
+
+#: A size of memory as text: a number and a unit, such as "1.5GB" or "64 MiB".
+MEMORY_SIZE = re.compile(r"\s*(\d+(?:\.\d+)?)\s*([KMGT]I?)?B?\s*", re.IGNORECASE)
+
+
+def memory_size() -> Rule:
+    """A number of bytes, a text such as "1.5GB", or None."""
+    holds = partial(is_allowed, types=(Real,), low=math.ulp(0.0), options=(None,), pattern=MEMORY_SIZE)
+    return Rule('a number of bytes, a text such as "1GB", or None', holds, "int, str or None")
 
 
 def sizes(least: int = 0) -> Rule:
     """A sequence of positive integers, at least ``least`` of them."""
     few = f", at least {'one' if least == 1 else least}" if least else ""
-    words = f"a sequence of positive integers such as (32,){few}"
-    return Rule(words, partial(_are_sizes, least=least), "sequence of int")
+    holds = partial(_is_sequence, each=partial(is_allowed, types=(Integral,), low=1), least=least)
+    return Rule(f"a sequence of positive integers such as (32,){few}", holds, "sequence of int")
 
 
 def callables() -> Rule:
     """A sequence of functions or other objects that can be called."""
-    return Rule("a sequence of callables", _are_callables, "sequence of callables")
+    return Rule("a sequence of callables", partial(_is_sequence, each=callable), "sequence of callables")
 
 
 def class_weights() -> Rule:
     """Weights of classes: None, "balanced" or a dict of numbers."""
     words = 'None, "balanced" or a dict of finite numbers >= 0, not all of them zero'
-    return Rule(words, _are_class_weights, 'dict, "balanced" or None')
+    holds = partial(is_allowed, options=(None, "balanced"), otherwise=_is_dict_of_weights)
+    return Rule(words, holds, 'dict, "balanced" or None')
 
 
 def seed() -> Rule:
@@ -168,58 +251,20 @@ def anything(kind: str) -> Rule:
     return Rule("given", None, kind)
 
 
-def either(rule: Rule, *others: str | None) -> Rule:
-    """What ``rule`` allows, or one of some words, or None where that is among them."""
-    shown = _quoted(others)
-    holds = partial(_is_either, rule=rule, options=others)
-    return Rule(", ".join(shown) + f" or {rule.words}", holds, f"{rule.kind}, " + " or ".join(shown))
-
-
-def is_integer(value: object, least: float = -math.inf) -> bool:
-    """Say whether ``value`` is an integer of at least ``least``; True and False are not."""
-    return isinstance(value, Integral) and not isinstance(value, bool) and int(value) >= least
-
-
-def is_number(value: object, least: float = -math.inf, below: float = math.inf, above: bool = False) -> bool:
-    """Say whether ``value`` is a real number in [least, below), or (least, below); True and False are not."""
-    if not isinstance(value, Real) or isinstance(value, bool):
-        return False
-    return least <= float(value) < below and not (above and float(value) == least)
-
-
-def _is_word(value: object, options: Sequence[str | None]) -> bool:
-    return (value is None or isinstance(value, str)) and value in options
-
-
-def _is_truth_value(value: object) -> bool:
-    return isinstance(value, (bool, np.bool_, Integral))
-
-
-def _are_sizes(value: Any, least: int) -> bool:
+def _is_sequence(value: Any, each: Callable[[Any], bool], least: int = 0) -> bool:
+    """Say whether ``value`` is a list, tuple or array of at least ``least`` entries that are each allowed."""
     listed = isinstance(value, Sequence) or (isinstance(value, np.ndarray) and value.ndim == 1)
-    if not listed or isinstance(value, str):
+    return listed and not isinstance(value, str) and len(value) >= least and all(map(each, value))
+
+
+def _is_dict_of_weights(value: Any) -> bool:
+    if not isinstance(value, Mapping) or not all(isinstance(weight, Real) for weight in value.values()):
         return False
-    return len(value) >= least and all(is_integer(size, 1) for size in value)
+    return all(0 <= float(weight) < math.inf for weight in value.values()) and any(value.values())
 
 
-def _are_callables(value: object) -> bool:
-    return isinstance(value, Sequence) and all(callable(each) for each in value)
-
-
-def _are_class_weights(value: object) -> bool:
-    if not isinstance(value, Mapping):
-        return value is None or (isinstance(value, str) and value == "balanced")
-    return all(isinstance(v, Real) and 0 <= float(v) < math.inf for v in value.values()) and any(value.values())
-
-
-def _is_seed(value: object) -> bool:
+def _is_seed(value: Any) -> bool:
     return not isinstance(value, Integral) or int(value) >= 0
-
-
-def _is_either(value: object, rule: Rule, options: Sequence[str | None]) -> bool:
-    if value is None or isinstance(value, str):
-        return value in options
-    return rule.holds is None or rule.holds(value)
 
 
 # -- documentation --------------------------------------------------------------------------------

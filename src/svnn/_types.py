@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     #: Anything that stands for a symmetric matrix; see ``svnn.functional._matrix``.
     MatrixLike: TypeAlias = "npt.ArrayLike | Tensor | sp.sparray | sp.spmatrix | HasCovariance | HasMatrix"
     #: What a covariance is estimated by: a name, or an estimator.
-    CovarianceLike: TypeAlias = "str | Fittable"
+    CovarianceLike: TypeAlias = "str | HasFit"
     #: A matrix as numpy and scipy hold it.
     Matrix: TypeAlias = np.ndarray | sp.csr_array
     #: Anything that random numbers can start from.
@@ -40,19 +40,18 @@ IntArray: TypeAlias = npt.NDArray[np.integer[Any]]
 BoolArray: TypeAlias = npt.NDArray[np.bool_]
 
 
+class HasFit(Protocol):
+    """An estimator of any package: all that is asked of it is a method ``fit``."""
+
+    def fit(self, X: Any, *args: Any, **kwargs: Any) -> Any:
+        """Learn from the rows of ``X``."""
+        ...
+
+
 class HasCovariance(Protocol):
     """A fitted covariance estimator, of svnn or of another package."""
 
     covariance_: Any
-
-
-class Fittable(Protocol):
-    """An estimator that can be fitted; what ``fit`` takes differs."""
-
-    @property
-    def fit(self) -> Any:
-        """Learn from data."""
-        ...
 
 
 class HasMatrix(Protocol):

@@ -17,9 +17,9 @@ from svnn._types import CovarianceLike, DataLike, HasCovariance, Matrix, MatrixL
 from svnn.covariance._resolve import fit_covariance, resolve, seeded, shift_matrix
 from svnn.covariance._stochastic import StochasticSparsifier
 from svnn.estimators._network_estimator import NetworkEstimator
+from svnn.estimators._shared_parameters import PooledNodes
 from svnn.estimators._training import Batch, Shifts, fits, plain_torch
 from svnn.estimators._training_data import Rows, Standardizer, check_signals
-from svnn.estimators._training_parameters import PooledNodes
 from svnn.functional._matrix import numpy_matrix
 from svnn.nn import SVNN, ShiftedSignals
 from svnn.operators import CovarianceOperator, as_operator

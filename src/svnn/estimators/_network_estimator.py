@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import copy
 from abc import ABC, abstractmethod
-from collections.abc import Hashable, Mapping
+from contextlib import AbstractContextManager, nullcontext
 from typing import Any, ClassVar, Self, cast
 
 import numpy as np
@@ -18,12 +18,14 @@ from sklearn.utils.validation import check_consistent_length, check_is_fitted
 from torch import Tensor, nn
 
 from svnn._fitted import at_once
-from svnn._parameters import check_parameters, class_weights, declared, fitted, one_of, parameter
+from svnn._parameters import check_parameters, declared, fitted, one_of, parameter
 from svnn._types import ColumnLike, DataLike
 from svnn.estimators._progress_bar import progress_bar
-from svnn.estimators._targets import LOSSES, LabelTargets, NumberTargets
+from svnn.estimators._shared_parameters import ClassWeight, SeenFeatures, TrainingParameters
+from svnn.estimators._targets import LOSSES, LabelTargets, NumberTargets, check_targets
 from svnn.estimators._training import (
     Batch,
+    Callback,
     Shifts,
     batch_rows,
     draw_weights,
@@ -44,7 +46,6 @@ from svnn.estimators._training_data import (
     split_rows,
     with_class_weight,
 )
-from svnn.estimators._training_parameters import SeenFeatures, TrainingParameters
 from svnn.functional._array import generator
 
 #: Hidden values held at once when predicting; bounds memory, not results.
@@ -139,7 +140,8 @@ class NetworkEstimator(TrainingParameters, SeenFeatures, ABC, BaseEstimator):
         self._keep(data)
         self._fit_structure(data.training.signals, data.sample_weight, data.labels, seed, device)
         self.module_ = self._new_network(draws, device)
-        with progress_bar(type(self).__name__, int(self.max_epochs), show=bool(self.verbose)) as progress:
+        quiet: AbstractContextManager[list[Callback]] = nullcontext([])
+        with progress_bar(type(self).__name__, int(self.max_epochs)) if self.verbose else quiet as progress:
             self.history_ = train(
                 self.module_,
                 self._loss,
@@ -170,7 +172,7 @@ class NetworkEstimator(TrainingParameters, SeenFeatures, ABC, BaseEstimator):
     ) -> TrainingData:
         """Check the data, split off the rows for early stopping, and standardise with those that are trained on."""
         signals = check_signals(self, X)
-        labels = self._target_kind.check(y)
+        labels = check_targets(y, self._target_kind.are_labels)
         check_consistent_length(signals, labels)
         weight = check_sample_weight(sample_weight, len(signals))
         fraction = float(self.validation_fraction) if validation_data is None else 0.0
@@ -192,7 +194,7 @@ class NetworkEstimator(TrainingParameters, SeenFeatures, ABC, BaseEstimator):
             except (TypeError, ValueError):
                 raise ValueError("validation_data must be a pair (X, y).") from None
             seen = standardizer(check_signals(self, X_valid, signals.shape[2]))
-            expected = targets.encode(self._target_kind.check(y_valid))
+            expected = targets.encode(check_targets(y_valid, self._target_kind.are_labels))
             check_consistent_length(seen, expected)
             validation = Rows(seen, expected, np.ones(len(seen)))
         elif weight[held_out].any():
@@ -287,16 +289,6 @@ class Regression(RegressorMixin, NetworkEstimator):
     @property
     def _target_standardizer(self) -> Standardizer:
         return cast(NumberTargets, self._targets).standardizer
-
-
-@declared
-class ClassWeight:
-    """The parameter and the attribute that every classifier has."""
-
-    class_weight: Mapping[Hashable, float] | str | None = parameter(
-        default=None, rule=class_weights(), doc="Weights of the classes in the loss."
-    )
-    classes_: np.ndarray = fitted(kind="ndarray of shape (n_classes,)", doc="The labels, in order.")
 
 
 @declared

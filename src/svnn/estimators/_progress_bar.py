@@ -10,9 +10,9 @@ from svnn.estimators._training import Callback
 
 
 @contextmanager
-def progress_bar(name: str, max_epochs: int, show: bool) -> Iterator[list[Callback]]:
+def progress_bar(name: str, max_epochs: int) -> Iterator[list[Callback]]:
     """Yield the callbacks that draw the bar; an empty list where it is not to show."""
-    if not show or not sys.stderr.isatty():
+    if not sys.stderr.isatty():
         yield []
         return
     from rich.console import Console

@@ -15,7 +15,7 @@ import torch
 from sklearn.utils.validation import check_is_fitted
 from torch import Tensor, nn
 
-from svnn._parameters import is_integer
+from svnn._parameters import is_allowed
 from svnn.estimators._classifier import SVNNClassifier
 from svnn.estimators._covariance_network import CovarianceNetwork
 from svnn.estimators._model_file import ModelFileError, given_path, read_model, write_model
@@ -271,7 +271,7 @@ def _get_standardizer(tensors: dict[str, Tensor], key: str, shape: tuple[int, ..
 
 
 def _whole(value: Any, name: str) -> int:
-    _must(is_integer(value, 1), name)
+    _must(is_allowed(value, (int,), low=1), name)
     return int(value)
 
 

@@ -6,7 +6,7 @@ import math
 from collections.abc import Callable
 from dataclasses import dataclass
 from functools import partial
-from typing import TypeAlias
+from typing import Any, TypeAlias
 
 import numpy as np
 import torch
@@ -19,15 +19,9 @@ from svnn._types import ColumnLike
 from svnn.estimators._training_data import Standardizer
 from svnn.functional._array import is_torch, to_numpy
 
-
-def _huber(output: Tensor, y: Tensor) -> Tensor:
-    """Return the Huber loss, scaled to agree with the squared one near zero."""
-    return 2 * functional.huber_loss(output, y, reduction="none", delta=0.5)
-
-
-#: Losses of every value.
+#: Losses of every value. The Huber loss is scaled to agree with the squared one near zero.
 LOSSES: dict[str, Callable[[Tensor, Tensor], Tensor]] = {
-    "huber": _huber,
+    "huber": partial(functional.smooth_l1_loss, reduction="none", beta=0.5),
     "squared": partial(functional.mse_loss, reduction="none"),
     "absolute": partial(functional.l1_loss, reduction="none"),
 }
@@ -40,24 +34,6 @@ class NumberTargets:
     shape: tuple[int, ...]
     standardizer: Standardizer
     are_labels = False
-
-    @staticmethod
-    def check(y: ColumnLike, multi_output: bool = True) -> np.ndarray:
-        """Return targets as finite real numbers in double precision, or say what is wrong with them."""
-        given = _given(y)
-        if multi_output:
-            numbers = check_array(given, ensure_2d=False, dtype=None, input_name="y")
-        else:
-            numbers = column_or_1d(given, warn=True)
-        if numbers.dtype.kind in "USOTmM":
-            try:
-                numbers = numbers.astype(np.float64)
-            except (TypeError, ValueError) as error:
-                raise ValueError(f"y must hold numbers for a regressor, got {numbers.dtype}: {error}.") from error
-        if numbers.dtype.kind == "c":
-            raise ValueError("y must be real: Complex data not supported.")
-        assert_all_finite(numbers, input_name="y")
-        return numbers.astype(np.float64)
 
     @classmethod
     def learn(cls, y: np.ndarray, rows: np.ndarray, weight: np.ndarray, standardize: bool) -> NumberTargets:
@@ -88,13 +64,6 @@ class LabelTargets:
     classes: np.ndarray
     are_labels = True
 
-    @staticmethod
-    def check(y: ColumnLike) -> np.ndarray:
-        """Return labels as an array of shape (t,), or say what is wrong with them."""
-        labels: np.ndarray = column_or_1d(_given(y), warn=True)
-        check_classification_targets(labels)
-        return labels
-
     @classmethod
     def learn(cls, y: np.ndarray, rows: np.ndarray, weight: np.ndarray, standardize: bool) -> LabelTargets:
         """Find the labels, at least two, among all checked targets: also those of which no row is trained on."""
@@ -123,15 +92,32 @@ class LabelTargets:
 Targets: TypeAlias = NumberTargets | LabelTargets
 
 
-def _given(y: ColumnLike) -> ColumnLike:
-    """Return targets that are there, and tensors as arrays."""
-    if y is None:
+def check_targets(y: ColumnLike, are_labels: bool, multi_output: bool = True) -> np.ndarray:
+    """Return labels of shape (t,), or finite numbers in double precision, or say what is wrong with the targets.
+
+    Numbers may have the shape (t, n_outputs) too, with ``multi_output``.
+    """
+    given: Any = y
+    if given is None:
         raise ValueError("An estimator that predicts requires y to be passed, but the target y is None.")
-    if y.is_complex() if is_torch(y) else getattr(getattr(y, "dtype", None), "kind", None) == "c":
+    if given.is_complex() if is_torch(given) else getattr(getattr(given, "dtype", None), "kind", None) == "c":
         raise ValueError("y must be real: Complex data not supported.")
-    if not is_torch(y):
-        return y
-    if y.layout != torch.strided:
-        raise TypeError("y is a sparse tensor; pass y.to_dense().")
-    # numpy has no numbers of 16 bits that torch calls bfloat16.
-    return to_numpy(y.float() if y.dtype == torch.bfloat16 else y)
+    if is_torch(given):
+        if given.layout != torch.strided:
+            raise TypeError("y is a sparse tensor; pass y.to_dense().")
+        # numpy has no numbers of 16 bits that torch calls bfloat16.
+        given = to_numpy(given.float() if given.dtype == torch.bfloat16 else given)
+    if are_labels:
+        labels: np.ndarray = column_or_1d(given, warn=True)
+        check_classification_targets(labels)
+        return labels
+    if multi_output:
+        numbers: np.ndarray = check_array(given, ensure_2d=False, dtype=None, input_name="y")
+    else:
+        numbers = check_array(column_or_1d(given, warn=True), ensure_2d=False, dtype=None, input_name="y")
+    try:
+        numbers = numbers.astype(np.float64)
+    except (TypeError, ValueError) as error:
+        raise ValueError(f"y must hold numbers for a regressor, got {numbers.dtype}: {error}.") from error
+    assert_all_finite(numbers, input_name="y")
+    return numbers

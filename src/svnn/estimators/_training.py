@@ -63,10 +63,6 @@ class Shifts:
     draw: Callable[[], object] | None = None
     n_shifts: int = 1
 
-    def for_epoch(self) -> object:
-        """Return the shift of an epoch."""
-        return self.draw() if self.draw and self.resample == "epoch" else self.fixed
-
     def for_forward(self, of_epoch: object) -> object:
         """Return the shift of a forward pass in an epoch that has this shift."""
         if self.draw and self.resample == "forward":
@@ -111,7 +107,7 @@ def train(
     mark, mark_epoch = math.inf, -1  # the loss that patience waits to see undercut
     for epoch in range(max_epochs):
         module.train()
-        shift = shifts.for_epoch()
+        shift = shifts.draw() if shifts.draw and shifts.resample == "epoch" else shifts.fixed
         losses = []
         with drawing_from(module, noise):
             for part in batches(data, batch_size, generator):

@@ -16,8 +16,8 @@ from svnn._parameters import anything, boolean, declared, fitted, parameter, see
 from svnn._types import ColumnLike, CovarianceLike, DataLike, HasCovariance, MatrixLike, RandomState
 from svnn.covariance._resolve import fit_covariance, resolve, seeded
 from svnn.estimators._covariance_network import GivenCovariance, known_covariance, plain_covariance
-from svnn.estimators._network_estimator import ClassWeight
-from svnn.estimators._targets import LabelTargets, NumberTargets
+from svnn.estimators._shared_parameters import ClassWeight, SeenFeatures
+from svnn.estimators._targets import LabelTargets, NumberTargets, check_targets
 from svnn.estimators._training import plain_torch
 from svnn.estimators._training_data import (
     SQUARES,
@@ -27,7 +27,6 @@ from svnn.estimators._training_data import (
     check_signals,
     relative,
 )
-from svnn.estimators._training_parameters import SeenFeatures
 from svnn.estimators.baselines._reduction import PrincipalComponents, ReducedNodes, possible_components, reduce_nodes
 from svnn.functional._array import generator
 from svnn.functional.eigenvectors import align_signs, leading_eigenvectors
@@ -224,7 +223,7 @@ class PCASVMRegressor(PCASVM, RegressorMixin):
     )
 
     def _check_targets(self, y: ColumnLike) -> np.ndarray:
-        return NumberTargets.check(y, multi_output=False)
+        return check_targets(y, are_labels=False, multi_output=False)
 
     def _keep_targets(self, y: np.ndarray, weight: np.ndarray) -> None:
         self._targets = NumberTargets.learn(y, np.arange(len(y)), weight, standardize=bool(self.standardize))
@@ -257,7 +256,7 @@ class PCASVMClassifier(PCASVM, ClassWeight, ClassifierMixin):
     """
 
     def _check_targets(self, y: ColumnLike) -> np.ndarray:
-        return LabelTargets.check(y)
+        return check_targets(y, are_labels=True)
 
     def _keep_targets(self, y: np.ndarray, weight: np.ndarray) -> None:
         self.classes_ = LabelTargets.learn(y, np.arange(len(y)), weight, standardize=False).classes

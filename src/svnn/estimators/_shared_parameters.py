@@ -1,8 +1,8 @@
-"""The parameters that several families of networks share: their layers, their training, their run, their readout."""
+"""Groups of parameters and attributes that several estimators share: each is declared here and nowhere else."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Hashable, Mapping, Sequence
 
 import numpy as np
 
@@ -10,6 +10,7 @@ from svnn._parameters import (
     anything,
     boolean,
     callables,
+    class_weights,
     declared,
     either,
     fitted,
@@ -130,3 +131,13 @@ class PooledNodes:
     mlp: Sequence[int] = parameter(
         default=(32,), rule=sizes(), doc="Hidden sizes of the head; empty for a linear head."
     )
+
+
+@declared
+class ClassWeight:
+    """The parameter and the attribute that every classifier has."""
+
+    class_weight: Mapping[Hashable, float] | str | None = parameter(
+        default=None, rule=class_weights(), doc="Weights of the classes in the loss."
+    )
+    classes_: np.ndarray = fitted(kind="ndarray of shape (n_classes,)", doc="The labels, in order.")
