@@ -16,7 +16,7 @@ def at_once(fit: Fit) -> Fit:
     """
 
     @wraps(fit)
-    def fitted_at_once(self: Any, *args: Any, **kwargs: Any) -> Any:
+    def fitted_at_once(self: Any, *args: object, **kwargs: object) -> object:
         trial = object.__new__(type(self))
         trial.__dict__.update(self.__dict__)
         fit(trial, *args, **kwargs)

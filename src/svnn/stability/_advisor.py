@@ -11,7 +11,7 @@ from sklearn.base import BaseEstimator
 
 from svnn._types import RandomState
 from svnn._validation import check_data
-from svnn.estimators._standardize import Standardizer
+from svnn.estimators._training_data import Standardizer
 from svnn.functional._array import generator, to_numpy, unit_interval
 from svnn.functional._spread import is_constant
 from svnn.stability._advice import Advice

@@ -5,15 +5,14 @@ from __future__ import annotations
 import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
-from typing import Any
 
 from svnn.estimators._training import Callback
 
 
 @contextmanager
-def progress_callback(estimator: Any) -> Iterator[list[Callback]]:
-    """Yield the callbacks that draw the bar; none where it should not show."""
-    if not estimator.verbose or not sys.stderr.isatty():
+def progress_bar(name: str, max_epochs: int) -> Iterator[list[Callback]]:
+    """Yield the callbacks that draw the bar; an empty list where it is not to show."""
+    if not sys.stderr.isatty():
         yield []
         return
     from rich.console import Console
@@ -28,8 +27,7 @@ def progress_callback(estimator: Any) -> Iterator[list[Callback]]:
     )
     nan = float("nan")
     with Progress(*columns, console=Console(stderr=True)) as bar:
-        name = type(estimator).__name__
-        task = bar.add_task(name, total=estimator.max_epochs, train=nan, valid=nan, best=nan)
+        task = bar.add_task(name, total=max_epochs, train=nan, valid=nan, best=nan)
 
         def update(record: dict[str, float]) -> None:
             bar.update(
