@@ -10,9 +10,9 @@ import numpy as np
 from sklearn.base import clone
 from sklearn.utils.validation import check_is_fitted
 
+from svnn._progress import progress
 from svnn._types import RandomState
 from svnn.covariance import SampleCovariance, resolve
-from svnn.covariance._progress import progress
 from svnn.functional._array import generator, is_torch, to_numpy, unit_interval
 from svnn.stability._inputs import matrix
 from svnn.stability._moves import Curve, Point

@@ -1,4 +1,4 @@
-"""What is done to every tile, compiled. Import through :func:`svnn.covariance._blocked.kernels` only."""
+"""What is done to every tile, compiled by numba. Only :func:`svnn._compiled.load` imports it."""
 # mypy: disable-error-code="no-untyped-def, untyped-decorator, no-any-return"
 
 from __future__ import annotations
@@ -6,23 +6,23 @@ from __future__ import annotations
 import numpy as np
 
 from svnn._jit import cached_njit
-from svnn.covariance._observations import CHUNK
+from svnn.covariance.tiles._observations import CHUNK
 from svnn.functional.uniforms import GOLDEN, MIX_1, MIX_2
 
 _STEP = CHUNK  # entries tested at once
-_MODULUS = np.int32(0x7FFFFFFF)  # all bits of a float32 but the sign
+_WITHOUT_SIGN = np.int32(0x7FFFFFFF)  # all bits of a float32 but the sign
 _GOLDEN, _MIX_1, _MIX_2 = np.uint64(GOLDEN), np.uint64(MIX_1), np.uint64(MIX_2)
 
 
 @cached_njit(nogil=True, inline="always")
 def _excess(bits, level, levels):
-    """Return a positive number where the bits of some modulus exceed the smaller one of both levels' bits.
+    """Return a positive number where the bits of some magnitude exceed the smaller one of both levels' bits.
 
     Positive floats are ordered as their bits are, and loops over integers become vector code.
     """
     excess = np.int32(0)
     for b in range(_STEP):
-        excess = max(excess, (bits[b] & _MODULUS) - min(level, levels[b]))
+        excess = max(excess, (bits[b] & _WITHOUT_SIGN) - min(level, levels[b]))
     return excess
 
 
@@ -41,7 +41,7 @@ def compress(tile, bits, row_levels, column_levels, counts, columns, values):
             if _excess(run, level, levels) == 0:
                 continue
             for b in range(_STEP):
-                if run[b] & _MODULUS > min(level, levels[b]):
+                if run[b] & _WITHOUT_SIGN > min(level, levels[b]):
                     if found < room:
                         columns[found] = first + b
                         values[found] = tile[a, first + b]
@@ -71,24 +71,24 @@ def draw(tile, first_row, first_column, slope, floor, seed):
 
 @cached_njit(nogil=True)
 def histogram(tile, bits, counts, sums):
-    """Count the moduli by the upper 16 of their 31 bits, and add them up."""
+    """Count the magnitudes by the upper 16 of their 31 bits, and add them up."""
     for a in range(tile.shape[0]):
         for b in range(tile.shape[1]):
-            bin_ = (bits[a, b] & _MODULUS) >> 15
+            bin_ = (bits[a, b] & _WITHOUT_SIGN) >> 15
             counts[bin_] += 1
             sums[bin_] += abs(tile[a, b])
 
 
 @cached_njit(nogil=True)
 def histogram_inside(bits, low, high, counts):
-    """Count the moduli in two bins of :func:`histogram` by their remaining 15 bits."""
+    """Count the magnitudes in two bins of :func:`histogram` by their remaining 15 bits."""
     for a in range(bits.shape[0]):
         for b in range(bits.shape[1]):
-            modulus = bits[a, b] & _MODULUS
-            if modulus >> 15 == low:
-                counts[0, modulus & 0x7FFF] += 1
-            elif modulus >> 15 == high:
-                counts[1, modulus & 0x7FFF] += 1
+            magnitude = bits[a, b] & _WITHOUT_SIGN
+            if magnitude >> 15 == low:
+                counts[0, magnitude & 0x7FFF] += 1
+            elif magnitude >> 15 == high:
+                counts[1, magnitude & 0x7FFF] += 1
 
 
 @cached_njit(nogil=True)
@@ -110,7 +110,7 @@ def _replace_smallest(heap, value):
 
 @cached_njit(nogil=True)
 def largest(bits, first_row, first_column, heaps, smallest):
-    """Enter the moduli into the heaps of their row's and of their column's largest ones, all as bits."""
+    """Enter the magnitudes into the heaps of their row's and of their column's largest ones, all as bits."""
     for a in range(bits.shape[0]):
         i = first_row + a
         for first in range(0, bits.shape[1], _STEP):
@@ -119,12 +119,12 @@ def largest(bits, first_row, first_column, heaps, smallest):
             if _excess(run, smallest[i], others) == 0:
                 continue
             for b in range(_STEP):
-                modulus, j = run[b] & _MODULUS, first_column + first + b
-                if modulus > smallest[i]:
-                    _replace_smallest(heaps[i], modulus)
+                magnitude, j = run[b] & _WITHOUT_SIGN, first_column + first + b
+                if magnitude > smallest[i]:
+                    _replace_smallest(heaps[i], magnitude)
                     smallest[i] = heaps[i, 0]
-                if modulus > smallest[j]:
-                    _replace_smallest(heaps[j], modulus)
+                if magnitude > smallest[j]:
+                    _replace_smallest(heaps[j], magnitude)
                     smallest[j] = heaps[j, 0]
 
 

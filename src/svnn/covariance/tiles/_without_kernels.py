@@ -1,8 +1,8 @@
-"""Collecting entries with torch alone: on a GPU, or on a CPU without numba.
+"""What torch does alone, on a GPU or on a CPU without numba: collect the pairs and write the symmetric matrix.
 
-A GPU must not wait for the host after every tile. So a tile is first reduced to the largest modulus
-of each run of 128 entries, and the few runs with a survivor are copied into room of a fixed size;
-only when several tiles are done the host asks how many there were.
+A GPU must not wait for the host after every tile. So a tile is first reduced to the largest magnitude
+(absolute value) of each run of 128 entries, and the few runs with a survivor are copied into room of a fixed size.
+Only when several tiles are done the host asks how many there were.
 """
 
 from __future__ import annotations
@@ -12,8 +12,8 @@ from typing import NamedTuple
 import torch
 from torch import Tensor
 
-from svnn.covariance._blocked import Select, Tile, Tiles, Upper, check_room
-from svnn.covariance._observations import CHUNK
+from svnn.covariance.tiles._observations import CHUNK
+from svnn.covariance.tiles._products import Pairs, Select, Tile, Tiles, check_room
 
 #: Bytes of copied runs after which the host asks, on a GPU and on a CPU, where it need not wait for an answer.
 _PENDING_BYTES = {"cuda": 2**26, "cpu": 2**22}
@@ -31,13 +31,13 @@ class _Runs(NamedTuple):
     used: Tensor
 
 
-def collect_torch(tiles: Tiles, level: float | Tensor, select: Select | None, what: str) -> Upper:
-    """Return the entries above ``level``; see :func:`svnn.covariance._blocked.collect`."""
+def collect_torch(tiles: Tiles, level: float | Tensor, select: Select | None, what: str) -> Pairs:
+    """Return the entries above ``level``; see :func:`svnn.covariance.tiles._products.collect`."""
     found: list[tuple[Tensor, ...]] = []
     pending: list[_Runs] = []
     room, total, size = _FIRST_ROOM, 0, 0
     enough = _PENDING_BYTES.get(tiles.device.type, _PENDING_BYTES["cuda"])
-    n, n_tiles = tiles.data.Z.shape[0], sum(map(len, tiles.panels()))
+    n, n_tiles = tiles.data.Z.shape[0], sum(map(len, tiles.panels))
     for panel in tiles.each_panel(lambda panel: panel, what):
         for tile in panel:
             n_tiles -= 1
@@ -57,14 +57,14 @@ def collect_torch(tiles: Tiles, level: float | Tensor, select: Select | None, wh
     keys, values, *score = (torch.cat(part) for part in zip(*found, strict=True))
     keys, order = torch.sort(keys)
     counts = torch.bincount(keys // n, minlength=n)[: tiles.data.n_features]
-    return Upper(counts, (keys % n).int(), values[order], *(part[order] for part in score))
+    return Pairs(counts, (keys % n).int(), values[order], *(part[order] for part in score))
 
 
 def _runs(tiles: Tiles, tile: Tile, level: float | Tensor, select: Select | None, room: int) -> _Runs:
     products = tiles.products(tile)
     scores = select(tile, products) if select else None
     runs = products.view(-1, CHUNK)
-    peaks = _largest_moduli(runs)
+    peaks = _largest_magnitudes(runs)
     if isinstance(level, Tensor):
         lowest = level[tile.column : tile.end_column].view(-1, CHUNK).amin(1)
         level = torch.minimum(level[tile.row : tile.end_row, None], lowest).view(-1)
@@ -77,8 +77,8 @@ def _runs(tiles: Tiles, tile: Tile, level: float | Tensor, select: Select | None
     )
 
 
-def _largest_moduli(runs: Tensor) -> Tensor:
-    """Return the largest modulus of each run."""
+def _largest_magnitudes(runs: Tensor) -> Tensor:
+    """Return the largest magnitude of each run."""
     if runs.is_cuda:
         return torch.linalg.vector_norm(runs, float("inf"), dim=1)  # reads the tile once
     return torch.maximum(runs.amax(1), -runs.amin(1))  # vector code, unlike the norm
@@ -97,7 +97,7 @@ def _survivors(pending: list[_Runs], level: float | Tensor, n: int) -> tuple[Ten
     """Return the positions ``row * n + column``, values and scores of the entries above their level."""
     rows, columns = [], []
     for runs in pending:
-        in_row = runs.tile.shape[1] // CHUNK
+        in_row = (runs.tile.end_column - runs.tile.column) // CHUNK
         rows.append(torch.where(runs.places < 0, -1, runs.tile.row + runs.places // in_row))
         columns.append(runs.tile.column + runs.places % in_row * CHUNK)
     row, column = torch.cat(rows), torch.cat(columns)
@@ -111,3 +111,25 @@ def _survivors(pending: list[_Runs], level: float | Tensor, n: int) -> tuple[Ten
     if pending[0].scores is not None:
         parts.append(torch.cat([runs.scores for runs in pending if runs.scores is not None])[run, at])
     return tuple(parts)
+
+
+def fill_symmetric(pairs: Pairs, diagonal: Tensor, unit: Tensor, starts: Tensor, indices: Tensor, data: Tensor) -> None:
+    """Write the CSR arrays: in each row the entries left of the diagonal, it, and those right of it."""
+    n, size, device = len(diagonal), len(pairs.columns), diagonal.device
+    rows, columns = pairs.rows().long(), pairs.columns.long()
+    values = (pairs.values * unit[rows] * unit[columns]).to(data.dtype)
+    on_diagonal = (diagonal != 0).long()
+    left = torch.bincount(columns, minlength=n)
+    starts[0] = 0
+    starts[1:] = torch.cumsum(left + on_diagonal + pairs.counts, 0)
+    start = starts[:-1].long()
+    # Sorted by column, and stable, the entries are the transposed matrix row by row.
+    order = torch.argsort(columns, stable=True)
+    within = torch.arange(size, device=device)
+    at = (start - torch.cumsum(left, 0) + left)[columns[order]] + within
+    indices[at], data[at] = rows[order].to(indices.dtype), values[order]
+    at = start[diagonal != 0] + left[diagonal != 0]
+    indices[at] = torch.nonzero(diagonal)[:, 0].to(indices.dtype)
+    data[at] = diagonal[diagonal != 0].to(data.dtype)
+    at = (start + left + on_diagonal - torch.cumsum(pairs.counts, 0) + pairs.counts)[rows] + within
+    indices[at], data[at] = columns.to(indices.dtype), values

@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
-from typing import Any, NamedTuple
+import math
+from typing import NamedTuple, Self
 
 import numpy as np
 
 from svnn._fitted import at_once
-from svnn.covariance._base import CovarianceEstimator
-from svnn.functional import Moments
+from svnn._parameters import check_parameters, declared, number, parameter
+from svnn._types import AnyArray, ColumnLike, DataLike
+from svnn.covariance._covariance import CovarianceEstimator, Sparsifier
+from svnn.functional import sample_moments
 from svnn.functional._array import namespace
 from svnn.functional._spread import check_variances, is_constant
 from svnn.functional.moments import check_ddof, relative_weight, weighted_moments
@@ -20,35 +23,28 @@ class _Totals(NamedTuple):
     Weights are in units of ``largest``, the largest of them.
     """
 
-    location: Any
-    covariance: Any
-    low: Any
-    high: Any
+    location: AnyArray
+    covariance: AnyArray
+    low: AnyArray
+    high: AnyArray
     weight: float
     squares: float
     largest: float
 
 
+@declared
 class SampleCovariance(CovarianceEstimator):
     r"""The sample covariance.
 
     .. math:: \hat C = \frac{1}{t - \text{ddof}} \sum_{i=1}^t (x_i - \hat\mu)(x_i - \hat\mu)^T
-
-    Parameters
-    ----------
-    ddof : float, default=0
-        The paper divides by ``t``.
-    missing : {"raise", "pairwise"}, default="raise"
-        What to do about NaN. "pairwise" takes each entry over the samples where both features
-        are observed; the result need not be positive semidefinite.
 
     Attributes
     ----------
     covariance_ : ndarray or Tensor of shape (N, N)
     location_ : ndarray or Tensor of shape (N,)
     n_samples_ : float
-        Effective number of samples, :math:`(\sum w)^2/\sum w^2` with weights; an (N, N) array of the
-        pairs' numbers where values are missing.
+        Effective number of samples, :math:`(\sum w)^2/\sum w^2` with weights; an (N, N) array of the pairs' numbers
+        where values are missing.
     n_features_in_ : int
     feature_names_in_ : ndarray of shape (N,), where X has named columns
 
@@ -73,52 +69,62 @@ class SampleCovariance(CovarianceEstimator):
            [1.333, 2.667]])
     """
 
-    _totals: _Totals
-
-    def __init__(self, *, ddof: float = 0, missing: str = "raise") -> None:
-        self.ddof = ddof  # type: ignore[misc]
-        self.missing = missing
+    ddof: float = parameter(
+        default=0, rule=number(-math.inf), doc="What is taken from the number of samples; the paper divides by ``t``."
+    )
+    missing: str = parameter(default=Sparsifier.missing, like=Sparsifier)
 
     @at_once
-    def fit(self, X: Any, y: Any = None, sample_weight: Any = None) -> SampleCovariance:
-        """Estimate the covariance of ``X``; see :class:`SampleCovariance`."""
-        if self.missing != "pairwise":
-            return self._update(self._check(X), sample_weight, None)
-        super().fit(X, sample_weight=sample_weight)
-        self.__dict__.pop("_totals", None)  # of an earlier fit
+    def fit(self, X: DataLike, y: object = None, sample_weight: ColumnLike | None = None) -> Self:
+        """Estimate the covariance of ``X``.
+
+        Parameters
+        ----------
+        X : array, tensor or data frame of shape (t, N) or (t, N, F)
+            With three dimensions, every sample's F values are observations of the N nodes.
+        y : ignored
+        sample_weight : array of shape (t,), optional
+            Only ratios of weights matter.
+
+        Returns
+        -------
+        self
+        """
+        check_parameters(self)
+        data = self._check(X)
+        if self.missing == "raise":
+            return self._set(_totals(data, sample_weight))
+        self.location_, self.covariance_, self.n_samples_ = sample_moments(data, self.ddof, sample_weight, self.missing)
         return self
 
     @at_once
-    def partial_fit(self, X: Any, y: Any = None, sample_weight: Any = None) -> SampleCovariance:
+    def partial_fit(self, X: DataLike, y: object = None, sample_weight: ColumnLike | None = None) -> Self:
         """Add the rows of ``X`` to those seen before.
 
         Exact: the result is that of one ``fit`` on all rows, whatever the order and size of the
         batches, up to rounding.
         """
+        check_parameters(self)
         if self.missing == "pairwise":
             raise ValueError('partial_fit needs missing="raise"; fit all rows at once for pairwise covariances.')
-        before = getattr(self, "_totals", None)
-        return self._update(self._check(X, reset=before is None, min_samples=1), sample_weight, before)
+        before: _Totals | None = getattr(self, "_totals_", None)
+        batch = _totals(self._check(X, reset=before is None, min_samples=1), sample_weight)
+        return self._set(batch if before is None else _merge(before, batch))
 
-    def _update(self, X: Any, sample_weight: Any, before: _Totals | None) -> SampleCovariance:
-        totals = _totals(X, sample_weight) if before is None else _merge(before, _totals(X, sample_weight))
+    def _set(self, totals: _Totals) -> Self:
+        """Take over the totals of all rows so far, and what follows from them."""
         n_samples = totals.weight**2 / totals.squares
         check_ddof(n_samples, self.ddof)
         constant = is_constant(totals.low, totals.high)
         check_variances(totals.covariance.diagonal(), constant)
-        self._totals = totals
-        self.location_, self.n_samples_ = totals.location, n_samples
         covariance = totals.covariance / (1 - self.ddof / n_samples)
         varies = ~constant
-        self.covariance_ = namespace(X).where(varies[:, None] & varies, covariance, 0 * covariance)
+        self.covariance_ = namespace(covariance).where(varies[:, None] & varies, covariance, 0 * covariance)
+        self.location_, self.n_samples_, self._totals_ = totals.location, n_samples, totals
         return self
 
-    def _estimate(self, X: Any, moments: Moments, sample_weight: Any) -> Any:
-        self.n_samples_ = moments.n_samples
-        return moments.covariance
 
-
-def _totals(X: Any, sample_weight: Any) -> _Totals:
+def _totals(X: AnyArray, sample_weight: ColumnLike | None) -> _Totals:
     weight, largest = relative_weight(sample_weight, X)
     centred, covariance = weighted_moments(X, weight)
     sums = float(weight.sum()), float((weight**2).sum())

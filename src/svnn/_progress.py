@@ -1,4 +1,4 @@
-"""A progress bar for ``verbose=1``: on a terminal only, so that pipes and logs stay clean."""
+"""A progress bar for long work. It shows on a terminal only, so that pipes and logs stay clean."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from contextlib import contextmanager
 
 @contextmanager
 def progress(description: str, total: int, verbose: bool) -> Iterator[Callable[[], None]]:
-    """Yield a function to call after each of the ``total`` steps."""
+    """Yield a function to call after each of the ``total`` steps; it moves the bar where there is one."""
     if not verbose or not sys.stderr.isatty():
         yield lambda: None
         return
