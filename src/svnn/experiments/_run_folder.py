@@ -1,4 +1,4 @@
-"""Results on disk: one line a job, written as it ends, and a manifest of the settings they belong to."""
+"""The folder of a run: a line of results for every job that ended, and a manifest of the settings they belong to."""
 
 from __future__ import annotations
 
@@ -6,31 +6,39 @@ import json
 import os
 import platform
 import sys
-from collections.abc import Mapping
 from datetime import UTC, datetime
 from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
-from typing import Any
+from typing import TypeGuard
 
-#: Settings that only say which jobs there are: with others of them, finished jobs keep their worth.
+from svnn.experiments._jobs import Row, Settings
+from svnn.experiments._workers import Ended
+
+#: Settings that only say which jobs there are. Where they change, the results of finished jobs can still be used.
 EXTENT = ("repeats", "datasets", "models")
-_PACKAGES = ("svnn", "numpy", "scipy", "scikit-learn", "torch", "numba", "torch_geometric", "matplotlib")
+_PACKAGES = ("svnn", "numpy", "scipy", "scikit-learn", "torch", "numba", "torch_geometric", "pandas", "matplotlib")
 
 
 def check_folder(folder: Path) -> None:
-    """Raise an error where ``folder`` is not there and cannot be made, or may not be written to."""
+    """Raise an error where ``folder`` may not be written to, or does not exist and cannot be made."""
     there = next(path for path in (folder, *folder.absolute().parents) if path.exists())
     if not there.is_dir():
-        raise NotADirectoryError(f"--out: {there} is not a folder; choose another.")
+        raise NotADirectoryError(f"--out: {there} is not a folder; choose another folder.")
     if not os.access(there, os.W_OK | os.X_OK):
-        raise PermissionError(f"--out: the folder {there} may not be written to; choose another.")
+        raise PermissionError(f"--out: the folder {there} may not be written to; choose another folder.")
 
 
-class Store:
+class Record(Ended):
+    """A line of ``results.jsonl``: a job, and how it ended."""
+
+    name: str
+    key: Row
+
+
+class RunFolder:
     """The folder of one experiment.
 
-    ``results.jsonl`` has a line for every job that ended: its key, status, rows or error, and seconds. Of two
-    lines with one key the later counts.
+    ``results.jsonl`` has a line for every job that ended. Where two lines belong to the same job, the later one counts.
     """
 
     def __init__(self, folder: Path) -> None:
@@ -38,8 +46,8 @@ class Store:
         self.results = folder / "results.jsonl"
         self.manifest = folder / "manifest.json"
 
-    def open(self, settings: Mapping[str, Any], fresh: bool = False) -> dict[str, dict[str, Any]]:
-        """Check that the folder is of these settings, and return its records by the name of their job."""
+    def open(self, settings: Settings, fresh: bool = False) -> dict[str, Record]:
+        """Check that the results are of these settings, and return them by the names of their jobs."""
         self.folder.mkdir(parents=True, exist_ok=True)
         if fresh:
             self.results.unlink(missing_ok=True)
@@ -47,32 +55,32 @@ class Store:
         self.check(settings)
         return self._read()
 
-    def check(self, settings: Mapping[str, Any]) -> None:
-        """Raise an error where the folder holds results of other settings."""
+    def check(self, settings: Settings) -> None:
+        """Raise an error where the folder has results of other settings."""
         if self.manifest.exists():
             self._check_settings(settings)
         elif self.results.exists():
             raise ValueError(
-                f"{self.results} has no manifest.json beside it; choose another --out, or start over with --fresh."
+                f"{self.results} has no manifest.json beside it. Choose another --out, or start over with --fresh."
             )
 
-    def _check_settings(self, settings: Mapping[str, Any]) -> None:
+    def _check_settings(self, settings: Settings) -> None:
         try:
             before = dict(json.loads(self.manifest.read_text(encoding="utf-8"))["settings"].items())
         except (ValueError, KeyError, TypeError, AttributeError, RecursionError):
             raise ValueError(
-                f"{self.manifest} cannot be read; choose another --out, or start over with --fresh."
+                f"{self.manifest} cannot be read. Choose another --out, or start over with --fresh."
             ) from None
-        now = json.loads(json.dumps(settings))
+        now = settings.as_json()
         names = [n for n in {**before, **now} if n not in EXTENT and before.get(n) != now.get(n)]
         if names:
             name = names[0]
             raise ValueError(
-                f"{self.folder} holds results of other settings ({name} was {before.get(name)!r}, is now "
+                f"{self.folder} has results of other settings ({name} was {before.get(name)!r}, is now "
                 f"{now.get(name)!r}). Choose another --out, or start over with --fresh."
             )
 
-    def _read(self) -> dict[str, dict[str, Any]]:
+    def _read(self) -> dict[str, Record]:
         if not self.results.exists():
             return {}
         text = self.results.read_bytes()
@@ -80,7 +88,7 @@ class Store:
         if len(whole) < len(text):  # the process was killed while it wrote
             with self.results.open("r+b") as file:
                 file.truncate(len(whole))
-        records = {}
+        records: dict[str, Record] = {}
         for number, line in enumerate(whole.splitlines(), 1):
             try:
                 record = json.loads(line)
@@ -89,22 +97,22 @@ class Store:
                 records[record["name"]] = record
             except (ValueError, RecursionError):
                 raise ValueError(
-                    f"{self.results}: line {number} is damaged; remove it, or start over with --fresh."
+                    f"{self.results}: line {number} is damaged. Remove this line, or start over with --fresh."
                 ) from None
         return records
 
-    def append(self, record: Mapping[str, Any]) -> None:
-        """Write one line, and do not return before it is on the disk."""
+    def append(self, record: Record) -> None:
+        """Write one line, and wait until it is on the disk."""
         with self.results.open("a", encoding="utf-8") as file:
             file.write(json.dumps(record, ensure_ascii=False, default=lambda number: number.item()) + "\n")
             file.flush()
             os.fsync(file.fileno())
 
-    def describe(self, settings: Mapping[str, Any], **more: Any) -> None:
-        """Write the manifest: settings, versions, machine, command."""
+    def describe(self, settings: Settings, **more: object) -> None:
+        """Write the manifest: the settings, and the versions, the machine and the command that they ran with."""
         manifest = {
             **more,
-            "settings": settings,
+            "settings": settings.as_json(),
             "seeds": "sha256 of (settings.seed, what the numbers are for, data set, repeat, …); see derive_seed",
             "command": _command(sys.argv[1:]),
             "versions": {"python": platform.python_version(), **_versions()},
@@ -116,8 +124,8 @@ class Store:
         new.replace(self.manifest)
 
 
-def _is_record(record: Any) -> bool:
-    """Say whether this is what the end of a job leaves: a name, a time, and rows or an error."""
+def _is_record(record: object) -> TypeGuard[Record]:
+    """Say whether a line is complete: it has a name, a time, and rows or an error."""
     if not isinstance(record, dict) or not isinstance(record.get("name"), str):
         return False
     if record.get("status") == "failed":
@@ -128,7 +136,7 @@ def _is_record(record: Any) -> bool:
 
 
 def _command(arguments: list[str]) -> str:
-    """Return the command without its --out: where the results are is no part of them, and may tell more than it should.
+    """Return the command without its --out. A path may tell more about its owner than a manifest should.
 
     Examples
     --------
