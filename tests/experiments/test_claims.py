@@ -6,11 +6,11 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from svnn.experiments import support_recovery
 from svnn.experiments._summaries import summarise
 from svnn.experiments._trained_on_truth import SyntheticSettings, train_on_truth
 from svnn.experiments.stability_samples import compare_estimates
 from svnn.experiments.stochastic_synthetic import StochasticSettings, measure, realisations, sparsifiers
+from svnn.experiments.support_recovery import SupportSettings, recover
 from svnn.functional import sample_moments
 
 SETTINGS = SyntheticSettings(epochs=15, samples=600)
@@ -29,7 +29,7 @@ def means(rows, by, values):
 @pytest.mark.parametrize("density", [0.05, 0.2])
 def test_hard_and_soft_thresholding_recover_block_supports_as_samples_grow(density):
     sizes = [25, 100, 800]
-    rows = support_recovery.recover("block", density, 0, N=60, sizes=sizes, draws=2, seed=0)
+    rows = recover("block", density, 0, SupportSettings(N=60, sizes=tuple(sizes), draws=2))
     for name in ("hard", "soft"):
         f1 = [where(rows, estimator=name, T=T)[0]["f1"] for T in sizes]
         assert f1[0] < 0.9 and f1 == sorted(f1) and f1[-1] > 0.99

@@ -16,6 +16,7 @@ app = typer.Typer(
     help="Sparse covariance neural networks: a demo, and every figure and table of the paper.",
     add_completion=False,
     no_args_is_help=True,
+    rich_markup_mode="markdown",  # it joins the lines of a paragraph
     pretty_exceptions_enable=False,
 )
 

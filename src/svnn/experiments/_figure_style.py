@@ -6,14 +6,17 @@ import math
 from collections.abc import Mapping, Sequence
 from contextlib import AbstractContextManager
 from pathlib import Path
-from typing import TYPE_CHECKING, Literal, TypedDict
+from typing import TYPE_CHECKING, Literal, TypeAlias, TypedDict
 
 import numpy as np
 
 if TYPE_CHECKING:
     import pandas as pd
-    from matplotlib.axes import Axes
-    from matplotlib.figure import Figure
+    from matplotlib.axes import Axes as Axes
+    from matplotlib.figure import Figure as Figure
+
+#: The figures of an experiment by the names of their files.
+Figures: TypeAlias = "dict[str, Figure]"
 
 #: Colours that colour-blind readers can tell apart (Okabe & Ito), and the marker that goes with each.
 PALETTE = ("#0072B2", "#D55E00", "#009E73", "#CC79A7", "#E69F00", "#56B4E9", "#5A5A5A", "#8B6914", "#000000")
@@ -128,12 +131,6 @@ def reference(axis: Axes, height: float, label: str) -> None:
     """Draw a horizontal line to compare curves with; a second one on the same panel has other dashes."""
     dash = ("--", ":", "-.")[sum(line.get_gid() == "reference" for line in axis.lines) % 3]
     axis.axhline(height, color=GREY, linestyle=dash, linewidth=1.2, label=label, gid="reference")
-
-
-def symlog_y(axis: Axes, linear: float) -> None:
-    """Make the y axis logarithmic beyond ``linear`` on both sides of zero, with plain numbers as ticks."""
-    axis.set_yscale("symlog", linthresh=linear)
-    axis.yaxis.set_major_formatter("{x:g}")
 
 
 def log_y(axis: Axes) -> None:

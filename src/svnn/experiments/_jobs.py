@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import hashlib
 import json
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import asdict, dataclass, field
+from itertools import product
 from typing import TypeAlias
 
 from svnn import __version__
@@ -63,6 +64,12 @@ class Job:
     def name(self) -> str:
         """The key as text. It does not depend on the order of the key's parts."""
         return canonical(self.key)
+
+
+def job_grid(run: Callable[..., list[Row]], settings: Settings, **axes: Iterable[object]) -> list[Job]:
+    """Return a job for every combination of values, such as ``dataset=("ixi", "dsads"), repeat=range(5)``."""
+    keys = [dict(zip(axes, values, strict=True)) for values in product(*axes.values())]
+    return [Job(run, key, {"settings": settings}) for key in keys]
 
 
 def canonical(value: object) -> str:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import time
+import timeit
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from itertools import product
@@ -220,12 +221,7 @@ def take_times(dataset: str, model: str, config: Config, settings: TimedSettings
 def median_time(call: Callable[[], object], times: int) -> float:
     """Return the median duration of a call in seconds, after one call that is not timed."""
     call()
-    taken = []
-    for _ in range(times):
-        start = time.perf_counter()
-        call()
-        taken.append(time.perf_counter() - start)
-    return float(np.median(taken))
+    return float(np.median(timeit.repeat(call, number=1, repeat=times)))
 
 
 def density(C: Matrix) -> float:

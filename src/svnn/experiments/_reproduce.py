@@ -22,29 +22,7 @@ from svnn.experiments._terminal import console, screen_table
 
 @dataclass(frozen=True)
 class Request:
-    """What the user asked for.
-
-    Parameters
-    ----------
-    name : str
-        One of ``EXPERIMENTS``, or "all".
-    out : Path, optional
-        Results go to ``out/name``; by default to ``runs/reproduce/name``, or to ``runs/reproduce-quick/name``.
-    quick : bool, default=False
-        Small settings, for minutes instead of hours.
-    datasets : sequence of str, optional
-        Which of the data sets that the experiment knows; by default all whose files are there.
-    repeats : int, optional
-        How often an experiment is repeated, with other splits, draws of the data or seeds.
-    jobs : int, optional
-        The number of processes; by default one per core.
-    seed : int, default=0
-        All other seeds follow from this one.
-    fresh : bool, default=False
-        Delete earlier results, and start over.
-    retry_failed : bool, default=False
-        Run jobs again that have failed before.
-    """
+    """What the user asked for; ``svnn reproduce --help`` explains each field."""
 
     name: str
     out: Path | None = None

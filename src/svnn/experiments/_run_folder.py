@@ -6,6 +6,7 @@ import json
 import os
 import platform
 import sys
+from contextlib import suppress
 from datetime import UTC, datetime
 from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
@@ -57,28 +58,22 @@ class RunFolder:
 
     def check(self, settings: Settings) -> None:
         """Raise an error where the folder has results of other settings."""
-        if self.manifest.exists():
-            self._check_settings(settings)
-        elif self.results.exists():
-            raise ValueError(
-                f"{self.results} has no manifest.json beside it. Choose another --out, or start over with --fresh."
-            )
-
-    def _check_settings(self, settings: Settings) -> None:
+        advice = "Choose another --out, or start over with --fresh."
+        if not self.manifest.exists():
+            if self.results.exists():
+                raise ValueError(f"{self.results} has no manifest.json beside it. {advice}")
+            return
         try:
             before = dict(json.loads(self.manifest.read_text(encoding="utf-8"))["settings"].items())
         except (ValueError, KeyError, TypeError, AttributeError, RecursionError):
-            raise ValueError(
-                f"{self.manifest} cannot be read. Choose another --out, or start over with --fresh."
-            ) from None
+            raise ValueError(f"{self.manifest} cannot be read. {advice}") from None
         now = settings.as_json()
-        names = [n for n in {**before, **now} if n not in EXTENT and before.get(n) != now.get(n)]
-        if names:
-            name = names[0]
-            raise ValueError(
-                f"{self.folder} has results of other settings ({name} was {before.get(name)!r}, is now "
-                f"{now.get(name)!r}). Choose another --out, or start over with --fresh."
-            )
+        for name in {**before, **now}:
+            old, new = before.get(name), now.get(name)
+            if name not in EXTENT and old != new:
+                raise ValueError(
+                    f"{self.folder} has results of other settings ({name} was {old!r}, is now {new!r}). {advice}"
+                )
 
     def _read(self) -> dict[str, Record]:
         if not self.results.exists():
@@ -126,13 +121,12 @@ class RunFolder:
 
 def _is_record(record: object) -> TypeGuard[Record]:
     """Say whether a line is complete: it has a name, a time, and rows or an error."""
-    if not isinstance(record, dict) or not isinstance(record.get("name"), str):
-        return False
-    if record.get("status") == "failed":
-        return isinstance(record.get("error"), str)
-    rows, seconds = record.get("rows"), record.get("seconds")
-    fine = isinstance(rows, list) and all(isinstance(row, dict) for row in rows)
-    return record.get("status") == "done" and fine and isinstance(seconds, (int, float))
+    match record:
+        case {"name": str(), "status": "failed", "error": str()}:
+            return True
+        case {"name": str(), "status": "done", "rows": [*rows], "seconds": int() | float()}:
+            return all(isinstance(row, dict) for row in rows)
+    return False
 
 
 def _command(arguments: list[str]) -> str:
@@ -143,20 +137,16 @@ def _command(arguments: list[str]) -> str:
     >>> _command(["reproduce", "table", "--out", "/home/ann/runs", "--jobs", "2"])
     'svnn reproduce table --jobs 2'
     """
-    kept = ["svnn"]
-    for before, each in zip(["", *arguments], arguments, strict=False):
-        if before != "--out" and each != "--out" and not each.startswith("--out="):
-            kept.append(each)
-    return " ".join(kept)
+    pairs = zip(["", *arguments], arguments, strict=False)
+    kept = [each for before, each in pairs if "--out" not in (before, each) and not each.startswith("--out=")]
+    return " ".join(["svnn", *kept])
 
 
 def _versions() -> dict[str, str]:
     found = {}
     for name in _PACKAGES:
-        try:
+        with suppress(PackageNotFoundError):
             found[name] = version(name)
-        except PackageNotFoundError:
-            continue
     return found
 
 

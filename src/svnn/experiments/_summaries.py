@@ -4,9 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from pathlib import Path
+from typing import TypeAlias
 
 import pandas as pd
 
+#: The tables of an experiment by the names of their files.
+Tables: TypeAlias = dict[str, pd.DataFrame]
 QUARTILES = (25, 50, 75)
 
 

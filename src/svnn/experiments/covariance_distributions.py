@@ -3,19 +3,16 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
 
 import numpy as np
 import pandas as pd
 
 from svnn.experiments import _figure_style as style
-from svnn.experiments._jobs import Job, Row, Settings, derive_seed
+from svnn.experiments._jobs import Job, Row, Settings, derive_seed, job_grid
 from svnn.experiments._real_data import PARTS, REAL, load_split
+from svnn.experiments._summaries import Tables
 from svnn.experiments._trained_on_truth import MAKERS
 from svnn.functional import sample_moments
-
-if TYPE_CHECKING:
-    from matplotlib.figure import Figure
 
 CLAIM = "LargeCov and the brain data have large covariances, SmallCov and the wearable data mostly small ones."
 DATASETS = (*MAKERS, *REAL)
@@ -34,7 +31,7 @@ FULL = QUICK = HistogramSettings()
 
 def jobs(settings: HistogramSettings, rows: list[Row]) -> list[Job]:
     """Return a job for every data set."""
-    return [Job(measure, {"dataset": d}, {"settings": settings}) for d in settings.datasets]
+    return job_grid(measure, settings, dataset=settings.datasets)
 
 
 def measure(dataset: str, settings: HistogramSettings) -> list[Row]:
@@ -65,7 +62,7 @@ def measure(dataset: str, settings: HistogramSettings) -> list[Row]:
     return [*rows, {"kind": "counts", **sizes, "nodes": len(C), "features": X[0].size // len(C)}]
 
 
-def tables(rows: pd.DataFrame, settings: HistogramSettings) -> dict[str, pd.DataFrame]:
+def tables(rows: pd.DataFrame, settings: HistogramSettings) -> Tables:
     """Return the quantiles, with a row for every data set, the histograms, and the sizes."""
     quantiles = rows[rows["kind"] == "quantile"].pivot(index="dataset", columns="at", values="value")
     quantiles = quantiles.reindex(rows["dataset"].unique())
@@ -79,12 +76,12 @@ def tables(rows: pd.DataFrame, settings: HistogramSettings) -> dict[str, pd.Data
     }
 
 
-def headline(found: dict[str, pd.DataFrame]) -> dict[str, pd.DataFrame]:
+def headline(found: Tables) -> Tables:
     """Return the quantiles, and the sizes of the data sets."""
     return {"quantiles of |c| / max|c|": found["summary"], "sizes": found["sizes"]}
 
 
-def plots(found: dict[str, pd.DataFrame], settings: HistogramSettings) -> dict[str, Figure]:
+def plots(found: Tables, settings: HistogramSettings) -> style.Figures:
     """Return a panel for every data set."""
     medians = found["summary"].set_index("dataset")["50% quantile"]
     figure, axes = style.panels(list(medians.index), 3, width=3.2, height=2.3, sharex=True)

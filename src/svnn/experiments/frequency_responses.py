@@ -3,19 +3,16 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING
 
 import numpy as np
 import pandas as pd
 
 from svnn.experiments import _figure_style as style
-from svnn.experiments._jobs import Job, Row, derive_seed
+from svnn.experiments._jobs import Job, Row, derive_seed, job_grid
+from svnn.experiments._summaries import Tables
 from svnn.experiments._trained_on_truth import SyntheticSettings, train_on_truth
 from svnn.functional import rcv_probabilities, sample_moments, sparsify
 from svnn.stability import generalized_response, layer_response, pca_response
-
-if TYPE_CHECKING:
-    from matplotlib.figure import Figure
 
 CLAIM = (
     "The response of PCA jumps between eigenvalues that are close to each other; that of a covariance filter is a "
@@ -41,7 +38,7 @@ QUICK = replace(FULL, epochs=20)
 
 def jobs(settings: ResponseSettings, rows: list[Row]) -> list[Job]:
     """Return the only job."""
-    return [Job(measure, {"dataset": "SparseCov"}, {"settings": settings})]
+    return job_grid(measure, settings, dataset=["SparseCov"])
 
 
 def measure(dataset: str, settings: ResponseSettings) -> list[Row]:
@@ -50,12 +47,12 @@ def measure(dataset: str, settings: ResponseSettings) -> list[Row]:
     C, scale = trained.covariance, float(trained.model.operator_.scale or 1)
     lam = np.linalg.eigvalsh(C)
     grid = np.linspace(0, 1.1 * lam[-1], settings.grid)
-    rows = _curve("PCA", lam, pca_response(lam, settings.components))
+    rows = _rows(kind="PCA", lam=lam, h=pca_response(lam, settings.components))
     layer = trained.first_layer
     responses = layer_response(layer, grid, scale)[:, 0]
     order = np.argsort(-np.ptp(responses, axis=0), kind="stable")[: settings.filters]
     for rank, f in enumerate(order):
-        rows += _curve(f"filter {rank + 1}", grid, responses[:, f])
+        rows += _rows(kind=f"filter {rank + 1}", lam=grid, h=responses[:, f])
     # Two shifts: the response with the coefficients of order 0, 1 and 2 of the first of these filters.
     h = layer.weight.detach().double().numpy()[:3, 0, order[0]]
     sample = sample_moments(trained.standardised(trained.X_train)).covariance / scale
@@ -65,26 +62,20 @@ def measure(dataset: str, settings: ResponseSettings) -> list[Row]:
         spectra.append(np.linalg.eigvalsh(sparsify(sample, rcv_probabilities(sample, settings.p, seed), seed)))
     both = np.concatenate(spectra)
     axis = np.linspace(min(both.min(), 0) * 1.1, both.max() * 1.1, 61)
-    pairs = np.stack(np.meshgrid(axis, axis, indexing="ij"), -1).reshape(-1, 2)
-    rows += _surface("surface", pairs, h)
-    for number, (first, second) in enumerate((spectra[:2], spectra[2:])):
-        rows += _surface(f"realisation {number + 1}", np.stack([first[::5], second[::5]], -1), h)
+    pairs = {"surface": np.stack(np.meshgrid(axis, axis, indexing="ij"), -1).reshape(-1, 2)}
+    for number, (first, second) in enumerate((spectra[:2], spectra[2:]), 1):
+        pairs[f"realisation {number}"] = np.stack([first[::5], second[::5]], -1)
+    for kind, at in pairs.items():
+        rows += _rows(kind=kind, lam=at[:, 0], lam2=at[:, 1], h=generalized_response(h, at))
     return rows
 
 
-def _curve(kind: str, lam: np.ndarray, h: np.ndarray) -> list[Row]:
-    return [{"kind": kind, "lam": float(x), "h": float(y)} for x, y in zip(lam, h, strict=True)]
+def _rows(**columns: object) -> list[Row]:
+    rows: list[Row] = pd.DataFrame(columns).to_dict("records")
+    return rows
 
 
-def _surface(kind: str, pairs: np.ndarray, h: np.ndarray) -> list[Row]:
-    heights = generalized_response(h, pairs)
-    return [
-        {"kind": kind, "lam": float(a), "lam2": float(b), "h": float(y)}
-        for (a, b), y in zip(pairs, heights, strict=True)
-    ]
-
-
-def tables(rows: pd.DataFrame, settings: ResponseSettings) -> dict[str, pd.DataFrame]:
+def tables(rows: pd.DataFrame, settings: ResponseSettings) -> Tables:
     """Return the responses over one eigenvalue, and those over two."""
     one = rows["lam2"].isna()
     return {
@@ -93,7 +84,7 @@ def tables(rows: pd.DataFrame, settings: ResponseSettings) -> dict[str, pd.DataF
     }
 
 
-def headline(found: dict[str, pd.DataFrame]) -> dict[str, pd.DataFrame]:
+def headline(found: Tables) -> Tables:
     """Return the range of each response, and its steepest slope between neighbouring points."""
     out = []
     for kind, part in found["curves"].groupby("kind", sort=False):
@@ -103,7 +94,7 @@ def headline(found: dict[str, pd.DataFrame]) -> dict[str, pd.DataFrame]:
     return {"responses": pd.DataFrame(out)}
 
 
-def plots(found: dict[str, pd.DataFrame], settings: ResponseSettings) -> dict[str, Figure]:
+def plots(found: Tables, settings: ResponseSettings) -> style.Figures:
     """Return PCA beside trained filters, and the response over two eigenvalues."""
     return {
         "frequency_responses": _draw_curves(found["curves"], settings),
@@ -111,7 +102,7 @@ def plots(found: dict[str, pd.DataFrame], settings: ResponseSettings) -> dict[st
     }
 
 
-def _draw_curves(curves: pd.DataFrame, settings: ResponseSettings) -> Figure:
+def _draw_curves(curves: pd.DataFrame, settings: ResponseSettings) -> style.Figure:
     figure, axes = style.subplots(1, 2, width=4.4, height=3.2, sharex=True)
     left, right = axes[0]
     pca = curves[curves["kind"] == "PCA"]
@@ -131,7 +122,7 @@ def _draw_curves(curves: pd.DataFrame, settings: ResponseSettings) -> Figure:
     return figure
 
 
-def _draw_surface(rows: pd.DataFrame) -> Figure:
+def _draw_surface(rows: pd.DataFrame) -> style.Figure:
     figure, axes = style.subplots(1, 1, width=5.0, height=4.0)
     axis = axes[0, 0]
     surface = rows[rows["kind"] == "surface"].pivot(index="lam2", columns="lam", values="h")

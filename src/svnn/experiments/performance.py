@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 from itertools import product
-from typing import TYPE_CHECKING
 
 import pandas as pd
 
@@ -13,10 +12,7 @@ from svnn.experiments import _figure_style as style
 from svnn.experiments._jobs import Job, Row
 from svnn.experiments._models import FIXED, NETWORKS, Config, TimedSettings, fit_and_score, take_times
 from svnn.experiments._real_data import FEATURES, REAL, metric
-from svnn.experiments._summaries import summarise
-
-if TYPE_CHECKING:
-    from matplotlib.figure import Figure
+from svnn.experiments._summaries import Tables, summarise
 
 CLAIM = (
     "S-VNNs are substantially faster than the dense VNN, and the best score is always that of an S-VNN; the level of "
@@ -50,7 +46,7 @@ def jobs(settings: PerformanceSettings, rows: list[Row]) -> list[Job]:
     return [*fits, *timed]
 
 
-def tables(rows: pd.DataFrame, settings: PerformanceSettings) -> dict[str, pd.DataFrame]:
+def tables(rows: pd.DataFrame, settings: PerformanceSettings) -> Tables:
     """Return the means over repeats."""
     fits = rows[rows["repeat"].notna()]
     return {"summary": summarise(fits, ["dataset", "model"], ["score", "validation", "density", "epochs"])}
@@ -69,7 +65,7 @@ def join_times(timings: pd.DataFrame, labels: Sequence[str], columns: Sequence[s
     return fits.merge(measured, how="left", on=list(labels))
 
 
-def headline(found: dict[str, pd.DataFrame]) -> dict[str, pd.DataFrame]:
+def headline(found: Tables) -> Tables:
     """Return the score, the density and the times, with a table for every data set."""
     out = {}
     for dataset, part in _with_times(found).groupby("dataset", sort=False):
@@ -79,11 +75,11 @@ def headline(found: dict[str, pd.DataFrame]) -> dict[str, pd.DataFrame]:
     return out
 
 
-def _with_times(found: dict[str, pd.DataFrame]) -> pd.DataFrame:
+def _with_times(found: Tables) -> pd.DataFrame:
     return found["summary"].merge(found["times"], how="left", on=["dataset", "model"])
 
 
-def plots(found: dict[str, pd.DataFrame], settings: PerformanceSettings) -> dict[str, Figure]:
+def plots(found: Tables, settings: PerformanceSettings) -> style.Figures:
     """Return the score against the time, with a panel for every data set; denser covariances have larger markers."""
     from matplotlib.collections import PathCollection
 
@@ -99,7 +95,8 @@ def plots(found: dict[str, pd.DataFrame], settings: PerformanceSettings) -> dict
             axis.scatter(x, y, sizes, color=colour, marker=look["marker"], label=family, zorder=3)
         axis.set_xlabel("forward pass over the test rows (ms)")
         axis.set_ylabel(f"test {metric(dataset)}")
-    style.legend_below(figure, axis, 8, "means and one standard deviation; the larger a marker, the denser")
+    note = "means and one standard deviation; the larger a marker, the denser the covariance"
+    style.legend_below(figure, axis, min(8, 3 * len(axes)), note)
     for handle in figure.legends[0].findobj(PathCollection):
         handle.set_sizes([45])
     return {"performance": figure}

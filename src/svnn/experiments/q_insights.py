@@ -3,19 +3,15 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING
 
 import numpy as np
 import pandas as pd
 
 from svnn.experiments import _figure_style as style
-from svnn.experiments._jobs import Job, Row, Settings, derive_seed
-from svnn.experiments._summaries import summarise
+from svnn.experiments._jobs import Job, Row, Settings, derive_seed, job_grid
+from svnn.experiments._summaries import Tables, summarise
 from svnn.functional import acv_probabilities, rcv_probabilities
 from svnn.stability import sparsification_error
-
-if TYPE_CHECKING:
-    from matplotlib.figure import Figure
 
 CLAIM = (
     "With ACV an entry adds little to Q where it is close to zero or to the maximum. With RCV, Q grows with the size "
@@ -40,7 +36,7 @@ QUICK = replace(FULL, repeats=2)
 
 def jobs(settings: QSettings, rows: list[Row]) -> list[Job]:
     """Return a job for every repeat."""
-    return [Job(measure, {"repeat": r}, {"settings": settings}) for r in range(settings.repeats)]
+    return job_grid(measure, settings, repeat=range(settings.repeats))
 
 
 def measure(repeat: int, settings: QSettings) -> list[Row]:
@@ -60,7 +56,7 @@ def measure(repeat: int, settings: QSettings) -> list[Row]:
     return rows
 
 
-def tables(rows: pd.DataFrame, settings: QSettings) -> dict[str, pd.DataFrame]:
+def tables(rows: pd.DataFrame, settings: QSettings) -> Tables:
     """Return the means over repeats, and what a single entry adds to Q with ACV."""
     c = np.linspace(0, 1, 101)
     return {
@@ -69,7 +65,7 @@ def tables(rows: pd.DataFrame, settings: QSettings) -> dict[str, pd.DataFrame]:
     }
 
 
-def headline(found: dict[str, pd.DataFrame]) -> dict[str, pd.DataFrame]:
+def headline(found: Tables) -> Tables:
     """Return Q for small, middling and large covariances."""
     wide = found["summary"].pivot(index="method", columns="mean", values="Q_mean")
     nearest = [min(wide.columns, key=lambda mean: abs(mean - wanted)) for wanted in (0.2, 0.5, 0.8)]
@@ -78,7 +74,7 @@ def headline(found: dict[str, pd.DataFrame]) -> dict[str, pd.DataFrame]:
     return {"Q / N(N-1)": wide.reset_index()}
 
 
-def plots(found: dict[str, pd.DataFrame], settings: QSettings) -> dict[str, Figure]:
+def plots(found: Tables, settings: QSettings) -> style.Figures:
     """Return what one entry adds to Q, and Q against the size of the covariances."""
     figure, axes = style.subplots(1, 2, width=4.4, height=3.3)
     left, right = axes[0]

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING
 
 import numpy as np
 import pandas as pd
@@ -14,14 +13,11 @@ from svnn._types import Matrix
 from svnn.covariance import HardThreshold, SoftThreshold
 from svnn.estimators.baselines import PCASVMRegressor
 from svnn.experiments import _figure_style as style
-from svnn.experiments._jobs import Job, Row, derive_seed
+from svnn.experiments._jobs import Job, Row, derive_seed, job_grid
 from svnn.experiments._models import density
-from svnn.experiments._summaries import summarise
+from svnn.experiments._summaries import Tables, summarise
 from svnn.experiments._trained_on_truth import SyntheticSettings, Trained, compare, train_on_truth
 from svnn.functional import sample_moments
-
-if TYPE_CHECKING:
-    from matplotlib.figure import Figure
 
 CLAIM = (
     "Hard and soft thresholding give a lower error and a smaller change of the embeddings than the sample covariance; "
@@ -55,7 +51,7 @@ QUICK = replace(FULL, sizes=(100, 400, 1600), epochs=20, repeats=2)
 
 def jobs(settings: SamplesSettings, rows: list[Row]) -> list[Job]:
     """Return a job for every repeat."""
-    return [Job(measure, {"repeat": r}, {"settings": settings}) for r in range(settings.repeats)]
+    return job_grid(measure, settings, repeat=range(settings.repeats))
 
 
 def measure(repeat: int, settings: SamplesSettings) -> list[Row]:
@@ -107,12 +103,12 @@ def pca_svm(trained: Trained, components: Sequence[int]) -> PCASVMRegressor:
     return min(fitted, key=lambda model: abs(model.predict(trained.X_validation) - trained.y_validation).mean())
 
 
-def tables(rows: pd.DataFrame, settings: SamplesSettings) -> dict[str, pd.DataFrame]:
+def tables(rows: pd.DataFrame, settings: SamplesSettings) -> Tables:
     """Return the means over repeats."""
     return {"summary": summarise(rows, ["model", "T"], MEASURES, CHANGES)}
 
 
-def headline(found: dict[str, pd.DataFrame]) -> dict[str, pd.DataFrame]:
+def headline(found: Tables) -> Tables:
     """Return the error and the change of the embeddings at the middle T."""
     summary = found["summary"]
     sizes = summary["T"].unique()
@@ -125,12 +121,12 @@ def means(summary: pd.DataFrame, measures: Sequence[str]) -> pd.DataFrame:
     return summary[["model", *(f"{m}_{part}" for m in measures for part in ("mean", "std")), "density_mean"]]
 
 
-def plots(found: dict[str, pd.DataFrame], settings: SamplesSettings) -> dict[str, Figure]:
+def plots(found: Tables, settings: SamplesSettings) -> style.Figures:
     """Return the figure: the error, the change of the embeddings, and the error of the covariance itself."""
     return {"stability_samples": draw(found["summary"], "T", settings.sizes, "number of samples T", absolute=True)}
 
 
-def draw(summary: pd.DataFrame, x: str, ticks: Sequence[int], label: str, *, absolute: bool) -> Figure:
+def draw(summary: pd.DataFrame, x: str, ticks: Sequence[int], label: str, *, absolute: bool) -> style.Figure:
     """Return a figure of all changes against the number of samples or of features.
 
     Errors differ between data sets, so the first panel shows the change of the error. With ``absolute`` it is added
@@ -142,7 +138,7 @@ def draw(summary: pd.DataFrame, x: str, ticks: Sequence[int], label: str, *, abs
     truth = summary[summary["model"].isin(TRUTH)].groupby("model", sort=False)["mae_mean"].first()
     looks = style.looks(estimates["model"].unique())
     for name, part in estimates.groupby("model", sort=False):
-        start = truth[TRUTH["SVM" in name]] if absolute else 0.0
+        start = truth[TRUTH[1 if "SVM" in name else 0]] if absolute else 0.0
         style.curve(first, part, x, "mae_change", base=start, label=name, look=looks[name])
         for axis, measure in zip(others, CHANGES[1:], strict=True):
             if not (measure == "covariance_error" and "SVM" in name):  # those estimates are the networks' own
@@ -151,7 +147,8 @@ def draw(summary: pd.DataFrame, x: str, ticks: Sequence[int], label: str, *, abs
         for name, error in truth.items():
             style.reference(first, error, name)
     else:
-        style.symlog_y(first, 0.1)
+        first.set_yscale("symlog", linthresh=0.1)
+        first.yaxis.set_major_formatter("{x:g}")
     for axis in (*others, *([first] if absolute else [])):
         style.log_y(axis)
     titles = (

@@ -6,21 +6,16 @@ The ways to sparsify are those of ``stochastic_synthetic.py``.
 from __future__ import annotations
 
 from dataclasses import dataclass, field, replace
-from itertools import product
-from typing import TYPE_CHECKING
 
 import numpy as np
 import pandas as pd
 
 from svnn.experiments import _figure_style as style
-from svnn.experiments._jobs import Job, Row, derive_seed
+from svnn.experiments._jobs import Job, Row, derive_seed, job_grid
 from svnn.experiments._models import FIXED, Config, RealSettings, build, density, fit
 from svnn.experiments._real_data import REAL, load_split, lower_is_better, metric
-from svnn.experiments._summaries import by_level, summarise
+from svnn.experiments._summaries import Tables, by_level, summarise
 from svnn.experiments.stochastic_synthetic import draw_changes, realisations, sparsifiers
-
-if TYPE_CHECKING:
-    from matplotlib.figure import Figure
 
 CLAIM = (
     "On Realdisp the accuracy hardly changes with p; on the brain data, whose covariances are large, the error grows "
@@ -44,8 +39,7 @@ QUICK = replace(FULL, epochs=40, levels=(0.1, 0.25, 0.5, 0.75), repeats=2, draws
 
 def jobs(settings: StochasticRealSettings, rows: list[Row]) -> list[Job]:
     """Return a job for every data set and repeat."""
-    grid = product(settings.datasets, range(settings.repeats))
-    return [Job(measure, {"dataset": d, "repeat": r}, {"settings": settings}) for d, r in grid]
+    return job_grid(measure, settings, dataset=settings.datasets, repeat=range(settings.repeats))
 
 
 def measure(dataset: str, repeat: int, settings: StochasticRealSettings) -> list[Row]:
@@ -68,18 +62,18 @@ def measure(dataset: str, repeat: int, settings: StochasticRealSettings) -> list
     return rows
 
 
-def tables(rows: pd.DataFrame, settings: StochasticRealSettings) -> dict[str, pd.DataFrame]:
+def tables(rows: pd.DataFrame, settings: StochasticRealSettings) -> Tables:
     """Return the means over repeats and draws."""
     return {"summary": summarise(rows, ["dataset", "method", "p"], ["score", "change", "density"], ["score", "change"])}
 
 
-def headline(found: dict[str, pd.DataFrame]) -> dict[str, pd.DataFrame]:
+def headline(found: Tables) -> Tables:
     """Return the score of every method, with p in columns."""
     sets = found["summary"].groupby("dataset", sort=False)
     return {f"{dataset}: median test {metric(dataset)}": by_level(part, "score") for dataset, part in sets}
 
 
-def plots(found: dict[str, pd.DataFrame], settings: StochasticRealSettings) -> dict[str, Figure]:
+def plots(found: Tables, settings: StochasticRealSettings) -> style.Figures:
     """Return the score against p, with a panel for every data set."""
     summary = found["summary"]
     figure, axes = style.panels(summary["dataset"].unique(), 4, width=4.2, height=3.4)
@@ -88,5 +82,5 @@ def plots(found: dict[str, pd.DataFrame], settings: StochasticRealSettings) -> d
         if lower_is_better(dataset):
             style.log_y(axis)
         axis.set_ylabel(f"test {metric(dataset)}")
-    style.legend_below(figure, axis, 8, style.ADDED)
+    style.legend_below(figure, axis, min(8, 2 * len(axes) + 1), style.ADDED)
     return {"stochastic_real": figure}

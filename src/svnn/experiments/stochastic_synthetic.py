@@ -4,23 +4,18 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
-from itertools import product
-from typing import TYPE_CHECKING, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
 import pandas as pd
 
 from svnn.experiments import _figure_style as style
-from svnn.experiments._jobs import Job, Row, derive_seed
+from svnn.experiments._jobs import Job, Row, derive_seed, job_grid
 from svnn.experiments._models import density
-from svnn.experiments._summaries import QUARTILES, by_level, summarise
+from svnn.experiments._summaries import QUARTILES, Tables, by_level, summarise
 from svnn.experiments._trained_on_truth import SyntheticSettings, Trained, compare, train_on_truth
 from svnn.functional import acv_probabilities, rcv_probabilities, sample_moments, sparsify
 from svnn.stability import expected_error
-
-if TYPE_CHECKING:
-    from matplotlib.axes import Axes
-    from matplotlib.figure import Figure
 
 CLAIM = (
     "On LargeCov the error of RCV grows as p falls; on SmallCov it hardly changes. ACV is stable on both, but "
@@ -79,8 +74,7 @@ def realisations(C: np.ndarray, how: Sparsifier, draws: int, seed: int) -> Itera
 
 def jobs(settings: StochasticSettings, rows: list[Row]) -> list[Job]:
     """Return a job for every data set and repeat."""
-    grid = product(settings.datasets, range(settings.repeats))
-    return [Job(measure, {"dataset": d, "repeat": r}, {"settings": settings}) for d, r in grid]
+    return job_grid(measure, settings, dataset=settings.datasets, repeat=range(settings.repeats))
 
 
 def measure(dataset: str, repeat: int, settings: StochasticSettings) -> list[Row]:
@@ -119,23 +113,23 @@ def filter_error(trained: Trained, C: np.ndarray, how: Sparsifier) -> dict[str, 
     return {"filter_bias": error.bias / energy, "filter_variance": error.variance / energy}
 
 
-def tables(rows: pd.DataFrame, settings: StochasticSettings) -> dict[str, pd.DataFrame]:
+def tables(rows: pd.DataFrame, settings: StochasticSettings) -> Tables:
     """Return the means over repeats and draws."""
     return {"summary": summarise(rows, ["dataset", "method", "p"], MEASURES, MEASURES[:3])}
 
 
-def headline(found: dict[str, pd.DataFrame]) -> dict[str, pd.DataFrame]:
+def headline(found: Tables) -> Tables:
     """Return the error of every method, with p in columns."""
     sets = found["summary"].groupby("dataset", sort=False)
     return {f"{dataset}: median test MAE": by_level(part, "mae") for dataset, part in sets}
 
 
-def plots(found: dict[str, pd.DataFrame], settings: StochasticSettings) -> dict[str, Figure]:
+def plots(found: Tables, settings: StochasticSettings) -> style.Figures:
     """Return the error against p, and the bias and variance that explain it."""
     return {"stochastic_synthetic": _draw_errors(found["summary"]), "bias_variance": _draw_parts(found["summary"])}
 
 
-def _draw_errors(summary: pd.DataFrame) -> Figure:
+def _draw_errors(summary: pd.DataFrame) -> style.Figure:
     figure, axes = style.panels(summary["dataset"].unique(), 2, width=4.6, height=3.6)
     for dataset, axis in axes.items():
         draw_changes(axis, summary[summary["dataset"] == dataset], "mae", REFERENCES)
@@ -145,7 +139,7 @@ def _draw_errors(summary: pd.DataFrame) -> Figure:
     return figure
 
 
-def draw_changes(axis: Axes, summary: pd.DataFrame, score: str, references: Sequence[str]) -> None:
+def draw_changes(axis: style.Axes, summary: pd.DataFrame, score: str, references: Sequence[str]) -> None:
     """Draw the score of every method against p, and the references as horizontal lines.
 
     Scores differ between data sets and splits. So a curve is the mean score on the sample covariance, plus the median
@@ -161,7 +155,7 @@ def draw_changes(axis: Axes, summary: pd.DataFrame, score: str, references: Sequ
     axis.set_xlabel("mean keep-probability p, or share kept")
 
 
-def _draw_parts(summary: pd.DataFrame) -> Figure:
+def _draw_parts(summary: pd.DataFrame) -> style.Figure:
     datasets = summary["dataset"].unique()
     figure, axes = style.subplots(len(datasets), 3, width=3.6, height=2.8, sharex=True, sharey="row")
     squared = {f"embedding_error_q{q}": summary[f"embedding_error_q{q}"] ** 2 for q in QUARTILES}

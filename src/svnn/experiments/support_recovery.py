@@ -3,8 +3,6 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
-from itertools import product
-from typing import TYPE_CHECKING
 
 import numpy as np
 import pandas as pd
@@ -13,12 +11,9 @@ from sklearn.base import BaseEstimator
 from svnn.covariance import ACV, RCV, AdaptiveThreshold, HardThreshold, SampleCovariance, SoftThreshold
 from svnn.datasets import make_sparse_covariance
 from svnn.experiments import _figure_style as style
-from svnn.experiments._jobs import Job, Row, Settings, derive_seed
-from svnn.experiments._summaries import summarise
+from svnn.experiments._jobs import Job, Row, Settings, derive_seed, job_grid
+from svnn.experiments._summaries import Tables, summarise
 from svnn.metrics import SupportRecovery, support_recovery
-
-if TYPE_CHECKING:
-    from matplotlib.figure import Figure
 
 CLAIM = (
     "Thresholding finds exactly the related pairs as T grows; ACV improves on the sample covariance but does not find "
@@ -58,38 +53,37 @@ def estimators(seed: int) -> dict[str, BaseEstimator]:
 
 def jobs(settings: SupportSettings, rows: list[Row]) -> list[Job]:
     """Return a job for every true covariance and repeat."""
-    grid = product(settings.kinds, settings.densities, range(settings.repeats))
-    arguments = {name: getattr(settings, name) for name in ("N", "sizes", "draws", "seed")}
-    return [Job(recover, {"kind": k, "density": d, "repeat": r}, arguments) for k, d, r in grid]
+    repeats = range(settings.repeats)
+    return job_grid(recover, settings, kind=settings.kinds, density=settings.densities, repeat=repeats)
 
 
-def recover(kind: str, density: float, repeat: int, N: int, sizes: tuple[int, ...], draws: int, seed: int) -> list[Row]:
+def recover(kind: str, density: float, repeat: int, settings: SupportSettings) -> list[Row]:
     """Draw a covariance and samples, estimate from the first T of them, and compare the related pairs.
 
-    The scores of the random sparsifiers are means over ``draws`` realisations.
+    The scores of the random sparsifiers are means over several realisations.
     """
-    source = derive_seed(seed, "support", kind, density, repeat)
-    rng = np.random.default_rng(source)
-    C = make_sparse_covariance(N, density, kind, rng)
-    X = rng.multivariate_normal(np.zeros(N), C, max(sizes))
+    seed = derive_seed(settings.seed, "support", kind, density, repeat)
+    rng = np.random.default_rng(seed)
+    C = make_sparse_covariance(settings.N, density, kind, rng)
+    X = rng.multivariate_normal(np.zeros(settings.N), C, max(settings.sizes))
     rows: list[Row] = []
-    for T in sizes:
-        for name, estimator in estimators(source).items():
+    for T in settings.sizes:
+        for name, estimator in estimators(seed).items():
             estimator.fit(X[:T])
             found = [estimator.covariance_]
             if hasattr(estimator, "sample"):
-                found = [estimator.sample(derive_seed(source, T, name, draw)) for draw in range(draws)]
+                found = [estimator.sample(derive_seed(seed, T, name, draw)) for draw in range(settings.draws)]
             scores = np.mean([support_recovery(C, matrix) for matrix in found], axis=0)
             rows.append({"T": T, "estimator": name, **SupportRecovery(*map(float, scores))._asdict()})
     return rows
 
 
-def tables(rows: pd.DataFrame, settings: SupportSettings) -> dict[str, pd.DataFrame]:
+def tables(rows: pd.DataFrame, settings: SupportSettings) -> Tables:
     """Return the means over repeats."""
     return {"summary": summarise(rows, ["kind", "density", "T", "estimator"], MEASURES)}
 
 
-def headline(found: dict[str, pd.DataFrame]) -> dict[str, pd.DataFrame]:
+def headline(found: Tables) -> Tables:
     """Return F1 at the largest T, with a column for every kind of true covariance."""
     summary = found["summary"]
     T = summary["T"].max()
@@ -101,7 +95,7 @@ def headline(found: dict[str, pd.DataFrame]) -> dict[str, pd.DataFrame]:
     return {f"F1 at T = {T}": out}
 
 
-def plots(found: dict[str, pd.DataFrame], settings: SupportSettings) -> dict[str, Figure]:
+def plots(found: Tables, settings: SupportSettings) -> style.Figures:
     """Return the figure: true covariances in rows, measures in columns."""
     summary = found["summary"]
     supports = list(summary.groupby(["kind", "density"], sort=False))

@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 from importlib.util import find_spec
-from typing import TYPE_CHECKING
 
 import pandas as pd
 
@@ -24,11 +23,8 @@ from svnn.experiments._models import (
     take_times,
 )
 from svnn.experiments._real_data import FEATURES, REAL, lower_is_better, metric
-from svnn.experiments._summaries import cell, summarise
+from svnn.experiments._summaries import Tables, cell, summarise
 from svnn.experiments.performance import join_times
-
-if TYPE_CHECKING:
-    from matplotlib.figure import Figure
 
 CLAIM = (
     "On all data sets the best score is that of an S-VNN; the MLP is worse than most on the brain data and Realdisp; "
@@ -112,16 +108,17 @@ def best_validation(rows: pd.DataFrame, by: Sequence[str]) -> pd.DataFrame:
 
 def better(rows: pd.DataFrame, score: str) -> pd.Series:
     """Return scores with their sign changed where they are errors, so that larger is better."""
-    return rows[score].where(~rows["dataset"].map(lower_is_better), -rows[score])
+    return rows[score].mask(rows["dataset"].map(lower_is_better).astype(bool), -rows[score])
 
 
-def tables(rows: pd.DataFrame, settings: TableSettings) -> dict[str, pd.DataFrame]:
+def tables(rows: pd.DataFrame, settings: TableSettings) -> Tables:
     """Return the means, the chosen settings in every repeat, the differences, and the search that led to them."""
     best = chosen(rows)
-    fits = rows[rows["repeat"].notna()].dropna(axis="columns", how="all")
+    fits = rows[rows["repeat"].notna()].drop(columns=["what", "rows", "backend"], errors="ignore")
     fits = fits.join(best.rename("chosen"), on=["dataset", "model"], how="inner")
     final = fits[fits["config"].map(canonical) == fits["chosen"].map(canonical)].drop(columns="chosen")
-    final = pd.concat([final, *(pick(final, name) for name in PICKED)], ignore_index=True)
+    picked = [rows for name in PICKED if len(rows := pick(final, name))]
+    final = pd.concat([final, *picked], ignore_index=True)
     order = {"dataset": settings.datasets, "model": (*settings.models, *PICKED)}
     final = final.sort_values(
         ["dataset", "model", "repeat"],
@@ -156,7 +153,7 @@ def times(timings: pd.DataFrame) -> pd.DataFrame:
     return join_times(timings, ["dataset", "model", "config"], columns).dropna(subset=["rows"])
 
 
-def headline(found: dict[str, pd.DataFrame]) -> dict[str, pd.DataFrame]:
+def headline(found: Tables) -> Tables:
     """Return a table for every data set: the scores, the times, and the settings that were chosen."""
     out = {}
     both = found["summary"].merge(found["times"].drop(columns="config"), how="left", on=["dataset", "model"])
@@ -168,7 +165,7 @@ def headline(found: dict[str, pd.DataFrame]) -> dict[str, pd.DataFrame]:
     return out
 
 
-def plots(found: dict[str, pd.DataFrame], settings: TableSettings) -> dict[str, Figure]:
+def plots(found: Tables, settings: TableSettings) -> style.Figures:
     """Return the scores as points with their spread, with a panel for every data set."""
     datasets = found["summary"]["dataset"].unique()
     figure, axes = style.subplots(1, len(datasets), width=3.4, height=5.2, sharey=True)
