@@ -1,4 +1,4 @@
-"""Processes that work off jobs, one each at a time; one that dies takes only its own job with it."""
+"""Processes that run jobs, each one job at a time. If a process dies, only the job that it was running fails."""
 
 from __future__ import annotations
 
@@ -12,15 +12,24 @@ from collections.abc import Iterable, Iterator
 from contextlib import contextmanager, suppress
 from multiprocessing import resource_tracker
 from multiprocessing.connection import Connection, wait
-from typing import Any
+from typing import Literal, NotRequired, Self, TypedDict
 
-from svnn.experiments._jobs import Job
+from svnn.experiments._jobs import Job, Row
 
-#: One thread a worker, whatever their number: results then do not depend on ``--jobs``.
+#: Every worker uses one thread, however many workers there are. So results do not depend on ``--jobs``.
 _THREADS = ("OMP_NUM_THREADS", "MKL_NUM_THREADS", "OPENBLAS_NUM_THREADS", "NUMBA_NUM_THREADS")
 
 
-class Pool:
+class Ended(TypedDict):
+    """How a job ended: with rows, or with an error."""
+
+    status: Literal["done", "failed"]
+    rows: NotRequired[list[Row]]
+    error: NotRequired[str]
+    seconds: float
+
+
+class Workers:
     """Up to ``size`` processes, started when there is work for them and stopped at the end of the ``with`` block."""
 
     def __init__(self, size: int) -> None:
@@ -28,21 +37,18 @@ class Pool:
         self._idle: list[_Worker] = []
         self._busy: dict[_Worker, Job] = {}
 
-    def __enter__(self) -> Pool:
+    def __enter__(self) -> Self:
         return self
 
-    def __exit__(self, *error: Any) -> None:
+    def __exit__(self, *error: object) -> None:
         for worker in (*self._idle, *self._busy):
             worker.process.terminate()
         for worker in (*self._idle, *self._busy):
             worker.process.join()
             worker.connection.close()
 
-    def work(self, jobs: Iterable[Job], size: int | None = None) -> Iterator[tuple[Job, dict[str, Any]]]:
-        """Yield every job with its outcome as it ends.
-
-        The outcome holds ``status`` "done" or "failed", ``rows`` or ``error``, and ``seconds``.
-        """
+    def work(self, jobs: Iterable[Job], size: int | None = None) -> Iterator[tuple[Job, Ended]]:
+        """Yield every job as it ends, and how it ended; at most ``size`` jobs run at the same time."""
         waiting = list(jobs)[::-1]
         size = min(size or self.size, self.size)
         while waiting or self._busy:
@@ -56,11 +62,11 @@ class Pool:
             for worker in [worker for worker in self._busy if worker.connection in ready]:
                 job = self._busy.pop(worker)
                 try:
-                    outcome = worker.connection.recv()
+                    ended: Ended = worker.connection.recv()
                     self._idle.append(worker)
                 except (EOFError, OSError):
-                    outcome = {"status": "failed", "error": worker.epitaph(), "seconds": 0.0}
-                yield job, outcome
+                    ended = {"status": "failed", "error": worker.cause_of_death(), "seconds": 0.0}
+                yield job, ended
 
 
 class _Worker:
@@ -72,7 +78,7 @@ class _Worker:
             self.process.start()
         theirs.close()
 
-    def epitaph(self) -> str:
+    def cause_of_death(self) -> str:
         self.process.join(10)
         code = self.process.exitcode
         return f"the process ended with exit code {code}" + (" (killed: out of memory?)" if code == -9 else "")
@@ -80,7 +86,7 @@ class _Worker:
 
 @contextmanager
 def _single_threaded() -> Iterator[None]:
-    """Set the environment that the next process inherits."""
+    """Tell the next process, by its environment, to use one thread."""
     before = {name: os.environ.get(name) for name in _THREADS}
     os.environ.update(dict.fromkeys(_THREADS, "1"))
     try:
@@ -95,10 +101,10 @@ def _single_threaded() -> Iterator[None]:
 
 @contextmanager
 def _held_back() -> Iterator[None]:
-    """Let Ctrl-C and SIGTERM wait for the end of the block, in which a process starts.
+    """Make Ctrl-C and SIGTERM wait until the end of the block, in which a process starts.
 
-    Interrupted halfway, the new process would find half of what it needs, and nobody would end it. It starts with
-    SIGINT blocked: Ctrl-C is for the parent from its first moment on.
+    If the start were interrupted halfway, the new process would find only half of what it needs, and nobody would end
+    it. The new process starts with SIGINT blocked, because only the parent is to react to Ctrl-C.
     """
     if threading.current_thread() is not threading.main_thread() or not hasattr(signal, "pthread_sigmask"):
         yield
@@ -106,10 +112,10 @@ def _held_back() -> Iterator[None]:
     came: list[int] = []
     handlers = {each: signal.getsignal(each) for each in (signal.SIGINT, signal.SIGTERM)}
     handlers = {each: handler for each, handler in handlers.items() if callable(handler)}
-    resource_tracker.ensure_running()  # multiprocessing starts it with its first process, and then unblocks SIGINT
+    resource_tracker.ensure_running()  # otherwise the first process starts it, which unblocks SIGINT
     mask = signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGINT})
     try:
-        for each in handlers:  # a signal that another thread takes reaches this one in spite of the mask
+        for each in handlers:  # another thread may receive the signal in spite of the mask, and hand it on
             signal.signal(each, lambda number, frame: came.append(number))
         yield
     finally:
@@ -122,9 +128,9 @@ def _held_back() -> Iterator[None]:
 
 def _serve(connection: Connection) -> None:
     """Run the jobs that come through ``connection`` until it is closed."""
-    signal.signal(signal.SIGINT, signal.SIG_IGN)  # Ctrl-C is for the parent, which then ends its workers
+    signal.signal(signal.SIGINT, signal.SIG_IGN)  # only the parent reacts to Ctrl-C, and ends its workers
     threading.Thread(target=_end_with_parent, daemon=True).start()
-    warnings.simplefilter("ignore")  # remarks of many processes would cover the progress bar
+    warnings.simplefilter("ignore")  # warnings of many processes would hide the progress bar
     while True:
         try:
             run, arguments = connection.recv()
@@ -132,14 +138,15 @@ def _serve(connection: Connection) -> None:
             return
         start = time.perf_counter()
         try:
-            outcome: dict[str, Any] = {"status": "done", "rows": run(**arguments)}
+            ended: Ended = {"status": "done", "rows": run(**arguments), "seconds": 0.0}
         except Exception as error:
-            outcome = {"status": "failed", "error": f"{type(error).__name__}: {error}"}
-        connection.send({**outcome, "seconds": time.perf_counter() - start})
+            ended = {"status": "failed", "error": f"{type(error).__name__}: {error}", "seconds": 0.0}
+        ended["seconds"] = time.perf_counter() - start
+        connection.send(ended)
 
 
 def _end_with_parent() -> None:
-    """End this process as soon as its parent has, also when that was killed."""
+    """End this process as soon as its parent has ended, also when the parent was killed."""
     parent = mp.parent_process()
     if parent is not None:
         wait([parent.sentinel])

@@ -1,4 +1,4 @@
-"""What Ctrl-C (SIGINT) and SIGTERM do: end a program that has not begun at once, and one at work in good order."""
+"""What Ctrl-C (SIGINT) and SIGTERM do: before the work begins they end the program at once, later in good order."""
 
 from __future__ import annotations
 
@@ -6,20 +6,20 @@ import os
 import signal
 from collections.abc import Iterator
 from contextlib import contextmanager
-from typing import Any
+from types import FrameType
 
 _SIGNALS = (signal.SIGINT, signal.SIGTERM)
 
 
 class Stopped(KeyboardInterrupt):
-    """A signal came while there was work; ``args[0]`` is its number."""
+    """A signal arrived during the work; ``args[0]`` is its number."""
 
 
 def leave_at_once() -> None:
-    """End the process where a signal finds it.
+    """Make a signal end the process at once.
 
-    While modules are being imported nothing is at stake, and an exception would come out of them as anything but
-    itself.
+    This is for the time of imports. Nothing can be lost then, and some modules turn an exception that interrupts their
+    import into another one.
     """
     for each in _SIGNALS:
         signal.signal(each, _leave)
@@ -27,7 +27,7 @@ def leave_at_once() -> None:
 
 @contextmanager
 def stopping_in_order() -> Iterator[None]:
-    """Make a signal an exception, so that results are kept and processes ended; a second one does not wait for that."""
+    """Make a signal raise an exception, so that results are kept and processes end; a second one ends all at once."""
     before = {each: signal.signal(each, _stop) for each in _SIGNALS}
     try:
         yield
@@ -36,11 +36,11 @@ def stopping_in_order() -> Iterator[None]:
             signal.signal(each, handler)
 
 
-def _leave(number: int, frame: Any) -> None:
+def _leave(number: int, frame: FrameType | None) -> None:
     os.write(2, b"svnn: stopped.\n")
     os._exit(128 + number)
 
 
-def _stop(number: int, frame: Any) -> None:
+def _stop(number: int, frame: FrameType | None) -> None:
     leave_at_once()
     raise Stopped(number)
