@@ -39,6 +39,7 @@ _ROOMS = (
     "operators",
     "preprocessing",
     "stability",
+    "testing",
 )
 
 __all__ = [
@@ -65,10 +66,22 @@ __all__ = [
     "operators",
     "preprocessing",
     "stability",
+    "testing",
 ]
 
 if TYPE_CHECKING:
-    from svnn import covariance, datasets, estimators, functional, metrics, nn, operators, preprocessing, stability
+    from svnn import (
+        covariance,
+        datasets,
+        estimators,
+        functional,
+        metrics,
+        nn,
+        operators,
+        preprocessing,
+        stability,
+        testing,
+    )
     from svnn.covariance import (
         ACV,
         RCV,
