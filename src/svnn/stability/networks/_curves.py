@@ -8,9 +8,9 @@ import numpy as np
 from sklearn.base import BaseEstimator, clone
 from sklearn.utils.validation import check_is_fitted
 
+from svnn._progress import progress
 from svnn._types import ColumnLike, DataLike, MatrixLike, RandomState
 from svnn.covariance import SampleCovariance, resolve
-from svnn.covariance._progress import progress
 from svnn.functional._array import generator, is_torch, to_numpy, unit_interval
 from svnn.functional._matrix import numpy_matrix
 from svnn.stability._inputs import check_integer, data
