@@ -96,7 +96,7 @@ def test_what_cannot_be_is_said_at_once_and_nothing_is_written(tmp_path, inside,
 @pytest.mark.parametrize("datasets", [",", "", " , ", ",,,"])
 def test_a_list_of_no_data_sets(inside, datasets):
     said = inside("reproduce", "stochastic-real", "--datasets", datasets)
-    assert "--datasets names none" in said and "ixi" in said
+    assert "--datasets names no data set" in said and "ixi" in said
 
 
 @pytest.mark.parametrize(
