@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import copy
-import os
 from typing import Any, Self
 
 import numpy as np
@@ -16,6 +15,7 @@ from svnn._parameters import anything, check_parameters, declared, fitted, integ
 from svnn._types import CovarianceLike, DataLike, HasCovariance, Matrix, MatrixLike
 from svnn.covariance._resolve import fit_covariance, resolve, seeded, shift_matrix
 from svnn.covariance._stochastic import StochasticSparsifier
+from svnn.estimators._model_file import PathLike
 from svnn.estimators._network_estimator import NetworkEstimator
 from svnn.estimators._shared_parameters import PooledNodes
 from svnn.estimators._training import Batch, Shifts, fits, plain_torch
@@ -229,7 +229,7 @@ class CovarianceNetwork(GivenCovariance, FilterParameters, PooledNodes, NetworkE
         """Return a parameter as it was in ``fit``, whatever ``set_params`` made of it since."""
         return self._trained_with.get(name, getattr(self, name))
 
-    def save(self, path: str | os.PathLike[str]) -> None:
+    def save(self, path: PathLike) -> None:
         """Write the fitted estimator to ``path``: one safetensors file, its header in JSON.
 
         :func:`svnn.load` reads it back. ``callbacks`` are not stored. A subclass of your own is stored too, with those
