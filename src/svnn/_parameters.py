@@ -31,7 +31,7 @@ import textwrap
 from collections.abc import Callable, Mapping, Sequence
 from functools import partial
 from numbers import Integral, Real
-from typing import Any, Literal, NamedTuple, TypeVar, cast, dataclass_transform
+from typing import Any, Literal, NamedTuple, TypeVar, dataclass_transform
 
 import numpy as np
 
@@ -164,7 +164,9 @@ def is_allowed(
         return otherwise(value)
     if not isinstance(value, types) or (isinstance(value, bool) and bool not in types):
         return False
-    return bool(low <= cast(float, value) <= high)
+    # numpy would round the ends of the interval to the precision of its own numbers.
+    plain: Any = value.item() if isinstance(value, np.generic) else value
+    return bool(low <= plain <= high)
 
 
 def integer(least: int) -> Rule:

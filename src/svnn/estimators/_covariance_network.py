@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import copy
-import os
 from typing import Any, Self
 
 import numpy as np
@@ -15,6 +14,7 @@ from torch import Tensor
 from svnn._parameters import anything, check_parameters, declared, fitted, integer, number, one_of, parameter
 from svnn._types import CovarianceLike, DataLike, HasCovariance, Matrix, MatrixLike
 from svnn.covariance._resolve import fit_covariance, resolve, seeded, shift_matrix
+from svnn.estimators._model_file import PathLike
 from svnn.estimators._network_estimator import NetworkEstimator
 from svnn.estimators._shared_parameters import PooledNodes
 from svnn.estimators._training import Batch, Shifts, fits, plain_torch
@@ -228,7 +228,7 @@ class CovarianceNetwork(GivenCovariance, FilterParameters, PooledNodes, NetworkE
         """Return a parameter as it was in ``fit``, whatever ``set_params`` made of it since."""
         return self._trained_with.get(name, getattr(self, name))
 
-    def save(self, path: str | os.PathLike[str]) -> None:
+    def save(self, path: PathLike) -> None:
         """Write the fitted estimator to ``path``: one safetensors file, its header in JSON.
 
         :func:`svnn.load` reads it back. ``callbacks`` are not stored. A subclass of your own is stored too, with those

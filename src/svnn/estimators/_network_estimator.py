@@ -14,6 +14,7 @@ from typing import Any, ClassVar, Self, cast
 import numpy as np
 import torch
 from sklearn.base import BaseEstimator, ClassifierMixin, RegressorMixin
+from sklearn.utils import Tags
 from sklearn.utils.validation import check_consistent_length, check_is_fitted
 from torch import Tensor, nn
 
@@ -257,7 +258,7 @@ class NetworkEstimator(TrainingParameters, SeenFeatures, ABC, BaseEstimator):
             parts = [run(part, self._shift) for part in x.split(rows)]
         return torch.cat(parts).cpu().numpy()
 
-    def __sklearn_tags__(self) -> Any:
+    def __sklearn_tags__(self) -> Tags:
         tags = super().__sklearn_tags__()
         tags.non_deterministic = self.random_state is None
         tags.input_tags.three_d_array = True

@@ -6,9 +6,10 @@ parameters, the architecture, the labels and a checksum.
 
 from __future__ import annotations
 
+import dataclasses
 import math
 from collections.abc import Iterable
-from typing import Any
+from typing import Any, cast
 
 import numpy as np
 import torch
@@ -18,7 +19,7 @@ from torch import Tensor, nn
 from svnn._parameters import is_allowed
 from svnn.estimators._classifier import SVNNClassifier
 from svnn.estimators._covariance_network import CovarianceNetwork
-from svnn.estimators._model_file import ModelFileError, given_path, read_model, write_model
+from svnn.estimators._model_file import Json, ModelFileError, PathLike, given_path, read_model, write_model
 from svnn.estimators._regressor import SVNNRegressor
 from svnn.estimators._stored_values import (
     decode,
@@ -33,12 +34,12 @@ from svnn.estimators._training import pick_device, plain_torch
 from svnn.estimators._training_data import Standardizer
 from svnn.nn import SVNN
 from svnn.nn._svnn import ACTIVATIONS
-from svnn.operators import CSROperator, DenseOperator, LowRankOperator
+from svnn.operators import CovarianceOperator, CSROperator, DenseOperator, LowRankOperator
 
 #: The classes that a file may name; ``load`` adds to them those that its caller gives, and no others.
 _CLASSES: dict[str, type[CovarianceNetwork]] = {each.__name__: each for each in (SVNNRegressor, SVNNClassifier)}
 _USER = "subclass:"
-_OPERATORS: dict[str, Any] = {each.backend: each for each in (DenseOperator, CSROperator, LowRankOperator)}
+_OPERATORS = {each.backend: each for each in (DenseOperator, CSROperator, LowRankOperator)}
 _NOT_STORED = ("callbacks",)
 #: What comes of values in a header that svnn did not write; a RecursionError is a RuntimeError.
 _NONSENSE = (LookupError, TypeError, ValueError, AttributeError, AssertionError, ArithmeticError, RuntimeError)
@@ -51,7 +52,7 @@ _FITTED = {
 
 
 @plain_torch()
-def save(estimator: CovarianceNetwork, path: Any) -> None:
+def save(estimator: CovarianceNetwork, path: PathLike) -> None:
     """Write a fitted estimator to ``path``; see :meth:`SVNNRegressor.save`."""
     check_is_fitted(estimator)
     _check_parameters(estimator)
@@ -60,7 +61,7 @@ def save(estimator: CovarianceNetwork, path: Any) -> None:
         tensors[f"operator.{i}"] = values
     _put_standardizer(tensors, "standardizer", estimator._standardizer)
     params = {k: v for k, v in estimator.get_params(deep=False).items() if k not in _NOT_STORED}
-    header: dict[str, Any] = {
+    header: Json = {
         "class": _class_name(type(estimator)),
         "params": {k: encode(v, f"params.{k}", tensors) for k, v in params.items()},
         "covariance": encode(estimator.covariance_, "covariance", tensors),
@@ -84,7 +85,7 @@ def save(estimator: CovarianceNetwork, path: Any) -> None:
 
 
 @plain_torch()
-def load(path: Any, device: str = "auto", *, classes: Iterable[type] = ()) -> Any:
+def load(path: PathLike, device: str = "auto", *, classes: Iterable[type] = ()) -> SVNNRegressor | SVNNClassifier:
     """Read an estimator written by ``save``.
 
     Parameters
@@ -120,29 +121,35 @@ def load(path: Any, device: str = "auto", *, classes: Iterable[type] = ()) -> An
     >>> bool((again.predict(X) == model.predict(X)).all())
     True
     """
-    known: dict[Any, Any] = dict(_CLASSES)
+    known: dict[str, type] = dict(_CLASSES)
     for each in classes:
         if not (isinstance(each, type) and issubclass(each, tuple(_CLASSES.values()))):
             raise ValueError(f"classes must be subclasses of SVNNRegressor or SVNNClassifier, got {each!r}.")
         known[_class_name(each)] = each
-    target, path = pick_device(device), given_path(path)
+    target, place = pick_device(device), given_path(path)
     with torch.no_grad():
-        tensors, header = read_model(path)
+        tensors, header = read_model(place)
         name = str(header.get("class"))
         if name not in known:
             raise ModelFileError(
-                f"{path} holds a model of the class {name.removeprefix(_USER)}, which is not svnn's; to load a "
+                f"{place} holds a model of the class {name.removeprefix(_USER)}, which is not svnn's; to load a "
                 "subclass of your own, give it in classes=."
             )
         try:
-            return _restore(known[name], tensors, header, target)
+            return cast("SVNNRegressor | SVNNClassifier", _restore(known[name], tensors, header, target))
         except _NONSENSE as error:
             why = str(error).partition("\n")[0]
-            raise ModelFileError(f"{path} is damaged: {type(error).__name__}: {why}") from error
+            raise ModelFileError(f"{place} is damaged: {type(error).__name__}: {why}") from error
 
 
-def _restore(kind: type, tensors: dict[str, Tensor], header: dict[str, Any], device: torch.device) -> CovarianceNetwork:
+def _restore(kind: type, tensors: dict[str, Tensor], header: Json, device: torch.device) -> CovarianceNetwork:
     estimator: CovarianceNetwork = kind(**{k: decode(v, tensors) for k, v in header["params"].items()})
+    # A subclass may set some of our parameters in an ``__init__`` of its own, so they need not be parameters of its.
+    parameters = {field.name for field in dataclasses.fields(estimator) if field.init}
+    for name, value in header.get("attributes", {}).items():
+        free = name in parameters or not hasattr(kind, name)
+        _must(free and name not in _FITTED, f"attribute {name}")
+        setattr(estimator, name, decode(value, tensors))
     n = estimator.n_features_in_ = _whole(header["n_features_in"], "n_features_in")
     _check_parameters(estimator)
     n_values = estimator._n_values = _whole(header["module"]["in_features"], "in_features")
@@ -167,9 +174,6 @@ def _restore(kind: type, tensors: dict[str, Tensor], header: dict[str, Any], dev
     numbers = [value for values in history.values() for value in values]
     _must(all(isinstance(value, (int, float)) for value in numbers), "history")
     estimator.n_iter_ = len(history["train_loss"])
-    for name, value in header.get("attributes", {}).items():
-        _must(not hasattr(kind, name) and name not in _FITTED, f"attribute {name}")
-        setattr(estimator, name, decode(value, tensors))
     return estimator
 
 
@@ -190,8 +194,8 @@ def _check_parameters(estimator: CovarianceNetwork) -> None:
 # -- the network --------------------------------------------------------------------------------------------
 
 
-def _architecture(module: Any, n_nodes: int) -> dict[str, Any]:
-    """Return what `SVNN` takes to build this network: parameters of an estimator may change after it was fitted."""
+def _architecture(module: nn.Module, n_nodes: int) -> Json:
+    """Return the arguments of `SVNN` that build this network; the estimator's parameters may have changed since."""
     if type(module) is not SVNN:
         raise ValueError(f"module_ is a {type(module).__name__}, not the network that fit made; it cannot be stored.")
     layers = [int(layer.out_features) for layer in module.head if isinstance(layer, nn.Linear)]
@@ -213,8 +217,8 @@ def _architecture(module: Any, n_nodes: int) -> dict[str, Any]:
     }
 
 
-def _get_module(estimator: CovarianceNetwork, tensors: dict[str, Tensor], stored: dict[str, Any]) -> SVNN:
-    """Build the network without memory, compare it with the tensors there are, and then let it have them."""
+def _get_module(estimator: CovarianceNetwork, tensors: dict[str, Tensor], stored: Json) -> SVNN:
+    """Build the network without memory, compare it with the tensors of the file, and then give them to it."""
     n_outputs = estimator._targets.n_outputs
     weights = {k.removeprefix("module."): v for k, v in tensors.items() if k.startswith("module.")}
     with torch.device("meta"):
@@ -232,7 +236,7 @@ def _get_module(estimator: CovarianceNetwork, tensors: dict[str, Tensor], stored
     return module.eval()
 
 
-def _get_operator(tensors: dict[str, Tensor], stored: dict[str, Any], n: int, device: torch.device) -> Any:
+def _get_operator(tensors: dict[str, Tensor], stored: Json, n: int, device: torch.device) -> CovarianceOperator:
     parts = [tensors[key] for key in sorted(tensors) if key.startswith("operator.")]
     backend, scale, adaptive = stored["backend"], stored["scale"], stored.get("adaptive", False)
     _must(all(part.is_floating_point() for part in (parts[:1] if backend == "csr" else parts)), "operator")
@@ -250,7 +254,7 @@ def _get_operator(tensors: dict[str, Tensor], stored: dict[str, Any], n: int, de
 # -- smaller parts ------------------------------------------------------------------------------------------
 
 
-def _get_targets(kind: type, tensors: dict[str, Tensor], header: dict[str, Any]) -> Targets:
+def _get_targets(kind: type, tensors: dict[str, Tensor], header: Json) -> Targets:
     if issubclass(kind, SVNNClassifier):
         return LabelTargets(decode_labels(header["classes"]))
     shape = tuple(_whole(size, "target_shape") for size in header["target_shape"])
@@ -270,9 +274,9 @@ def _get_standardizer(tensors: dict[str, Tensor], key: str, shape: tuple[int, ..
     return Standardizer(mean.numpy(), scale.numpy())
 
 
-def _whole(value: Any, name: str) -> int:
+def _whole(value: int, name: str) -> int:
     _must(is_allowed(value, (int,), low=1), name)
-    return int(value)
+    return value
 
 
 def _must(fine: bool, name: str) -> None:

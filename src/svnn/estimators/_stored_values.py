@@ -1,4 +1,7 @@
-"""Parameters, matrices and labels as JSON and tensors, and back. Only what is listed here is ever made from a file."""
+"""Parameters, matrices, labels and estimators as JSON and tensors, and back.
+
+A file can only bring back objects of the kinds that are listed here.
+"""
 
 from __future__ import annotations
 
@@ -15,6 +18,7 @@ from torch import Tensor
 from svnn._types import HasCovariance, Matrix
 from svnn.covariance import WithinClass
 from svnn.covariance._resolve import OURS
+from svnn.estimators._model_file import Json
 from svnn.functional._array import is_torch
 from svnn.functional._matrix import numpy_matrix
 from svnn.operators import CovarianceOperator
@@ -30,7 +34,7 @@ _THEIRS = (
     sklearn.covariance.ShrunkCovariance,
 )
 #: The covariance estimators that a file may name. A name in a file is looked up here and nowhere else.
-_COVARIANCES: dict[str, Any] = {
+_COVARIANCES: dict[str, type] = {
     **{f"svnn.{each.__name__}": each for each in (*OURS.values(), WithinClass)},
     **{f"sklearn.{each.__name__}": each for each in _THEIRS},
 }
@@ -84,7 +88,7 @@ def encode(value: Any, key: str, tensors: dict[str, Tensor]) -> Any:
 
 
 def decode(value: Any, tensors: dict[str, Tensor]) -> Any:
-    """Return what :func:`encode` was given. What it cannot have written is one of Python's plain errors."""
+    """Return what :func:`encode` was given; one of Python's plain errors where it cannot have written this."""
     if not isinstance(value, dict):
         return value
     if "list" in value:
@@ -103,14 +107,14 @@ def decode(value: Any, tensors: dict[str, Tensor]) -> Any:
     return _COVARIANCES[value["estimator"]](**{k: decode(v, tensors) for k, v in value["params"].items()})
 
 
-def encode_fitted(estimator: HasCovariance | None, key: str, tensors: dict[str, Tensor]) -> dict[str, Any] | None:
+def encode_fitted(estimator: HasCovariance | None, key: str, tensors: dict[str, Tensor]) -> Json | None:
     """Return JSON for a fitted covariance estimator; None where there is none, or none that can be stored.
 
     Its public attributes are stored, as far as they are numbers, text and arrays, but for the covariance itself.
     """
     if type(estimator) not in _NAMES:
         return None
-    attributes: dict[str, Any] = {}
+    attributes: Json = {}
     for name, value in vars(estimator).items():
         if _is_fitted_name(name) and name != "covariance_":
             with suppress(ValueError):
@@ -121,7 +125,7 @@ def encode_fitted(estimator: HasCovariance | None, key: str, tensors: dict[str, 
     return None
 
 
-def decode_fitted(stored: Any, covariance: Matrix, tensors: dict[str, Tensor]) -> Any:
+def decode_fitted(stored: Json | None, covariance: Matrix, tensors: dict[str, Tensor]) -> HasCovariance | None:
     """Return the estimator that :func:`encode_fitted` was given, with the covariance of the model."""
     if stored is None:
         return None
@@ -138,13 +142,13 @@ def _is_fitted_name(name: str) -> bool:
     return name.isidentifier() and name.endswith("_") and not name.startswith("_")
 
 
-def encode_labels(labels: np.ndarray) -> dict[str, Any]:
+def encode_labels(labels: np.ndarray) -> Json:
     """Return JSON for the classes: their type and values. JSON has no dates; their integers are exact."""
     dates = labels.dtype.kind in "mM"
     return {"dtype": labels.dtype.str, "values": (labels.astype("i8") if dates else labels).tolist()}
 
 
-def decode_labels(stored: Any) -> np.ndarray:
+def decode_labels(stored: Json) -> np.ndarray:
     """Return the classes; a ``ValueError`` where these cannot be classes."""
     values, dtype = stored["values"], np.dtype(str(stored["dtype"]))
     kinds: dict[str, type | tuple[type, ...]] = {"b": bool, "f": (int, float), "U": str, "O": (bool, int, float, str)}

@@ -2,10 +2,9 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 import numpy as np
 import torch
+from sklearn.utils import Tags
 from torch import Tensor
 
 from svnn._parameters import declared, fitted, integer, one_of, parameter
@@ -103,7 +102,7 @@ class NeighborSampling(PooledNodes, NetworkEstimator):
         """Return the node embeddings before the readout, of shape (t, N, hidden[-1])."""
         return self._output(X, embed=True)
 
-    def __sklearn_tags__(self) -> Any:
+    def __sklearn_tags__(self) -> Tags:
         tags = super().__sklearn_tags__()
         # With few nodes the network sees little but their mean.
         (tags.regressor_tags or tags.classifier_tags).poor_score = True

@@ -4,11 +4,12 @@ from __future__ import annotations
 
 import copy
 from abc import ABC, abstractmethod
-from typing import Any, Self
+from typing import Self
 
 import numpy as np
 from sklearn.base import BaseEstimator, ClassifierMixin, RegressorMixin
 from sklearn.svm import SVC, SVR
+from sklearn.utils import Tags
 from sklearn.utils.validation import check_consistent_length, check_is_fitted
 
 from svnn._fitted import at_once
@@ -190,14 +191,14 @@ class PCASVM(ReducedNodes, GivenCovariance, SeenFeatures, ABC, BaseEstimator):
         other.components_ = align_signs(vectors, self.components_.T).T
         return other
 
-    def __sklearn_tags__(self) -> Any:
+    def __sklearn_tags__(self) -> Tags:
         tags = super().__sklearn_tags__()
         tags.input_tags.three_d_array = True
         return tags
 
 
 @declared
-class PCASVMRegressor(PCASVM, RegressorMixin):
+class PCASVMRegressor(RegressorMixin, PCASVM):
     """Regression with an RBF support vector machine on principal components.
 
     Examples
@@ -243,7 +244,7 @@ class PCASVMRegressor(PCASVM, RegressorMixin):
 
 
 @declared
-class PCASVMClassifier(PCASVM, ClassWeight, ClassifierMixin):
+class PCASVMClassifier(ClassifierMixin, PCASVM, ClassWeight):
     """Classification with an RBF support vector machine on principal components.
 
     Examples
