@@ -15,20 +15,28 @@ import torch
 from sklearn.utils.validation import check_is_fitted
 from torch import Tensor, nn
 
-from svnn.estimators._base import BaseSVNN
+from svnn._parameters import is_allowed
 from svnn.estimators._classifier import SVNNClassifier
+from svnn.estimators._covariance_network import CovarianceNetwork
 from svnn.estimators._model_file import ModelFileError, given_path, read_model, write_model
-from svnn.estimators._parameters import pick_device, whole
 from svnn.estimators._regressor import SVNNRegressor
-from svnn.estimators._standardize import Standardizer
-from svnn.estimators._stored_values import decode, decode_labels, encode, encode_labels
-from svnn.estimators._torch import plain_torch
+from svnn.estimators._stored_values import (
+    decode,
+    decode_fitted,
+    decode_labels,
+    encode,
+    encode_fitted,
+    encode_labels,
+)
+from svnn.estimators._targets import LabelTargets, NumberTargets, Targets
+from svnn.estimators._training import pick_device, plain_torch
+from svnn.estimators._training_data import Standardizer
 from svnn.nn import SVNN
 from svnn.nn._svnn import ACTIVATIONS
 from svnn.operators import CSROperator, DenseOperator, LowRankOperator
 
 #: The classes that a file may name; ``load`` adds to them those that its caller gives, and no others.
-_CLASSES: dict[str, type[BaseSVNN]] = {each.__name__: each for each in (SVNNRegressor, SVNNClassifier)}
+_CLASSES: dict[str, type[CovarianceNetwork]] = {each.__name__: each for each in (SVNNRegressor, SVNNClassifier)}
 _USER = "subclass:"
 _OPERATORS: dict[str, Any] = {each.backend: each for each in (DenseOperator, CSROperator, LowRankOperator)}
 _NOT_STORED = ("callbacks",)
@@ -37,13 +45,13 @@ _NONSENSE = (LookupError, TypeError, ValueError, AttributeError, AssertionError,
 _MOST_LAYERS = 1000
 #: What ``fit`` sets, and this file stores in its own way.
 _FITTED = {
-    *("module_", "operator_", "covariance_", "history_", "n_iter_", "n_features_in_", "feature_names_in_", "classes_"),
-    *("_standardizer", "_target_standardizer", "_target_shape", "_n_values", "_device", "_trained_with"),
+    *("module_", "operator_", "covariance_", "covariance_estimator_", "history_", "n_iter_", "n_features_in_"),
+    *("feature_names_in_", "classes_", "_standardizer", "_targets", "_n_values", "_trained_with"),
 }
 
 
 @plain_torch()
-def save(estimator: BaseSVNN, path: Any) -> None:
+def save(estimator: CovarianceNetwork, path: Any) -> None:
     """Write a fitted estimator to ``path``; see :meth:`SVNNRegressor.save`."""
     check_is_fitted(estimator)
     _check_parameters(estimator)
@@ -56,6 +64,7 @@ def save(estimator: BaseSVNN, path: Any) -> None:
         "class": _class_name(type(estimator)),
         "params": {k: encode(v, f"params.{k}", tensors) for k, v in params.items()},
         "covariance": encode(estimator.covariance_, "covariance", tensors),
+        "covariance_estimator": encode_fitted(estimator.covariance_estimator_, "covariance_estimator", tensors),
         "operator": {k: getattr(estimator.operator_, k) for k in ("backend", "scale", "adaptive")},
         "module": _architecture(estimator.module_, estimator.n_features_in_),
         "trained_with": estimator._trained_with,
@@ -63,11 +72,11 @@ def save(estimator: BaseSVNN, path: Any) -> None:
         "feature_names_in": getattr(estimator, "feature_names_in_", np.array([])).tolist(),
         "history": estimator.history_,
     }
-    if isinstance(estimator, SVNNClassifier):
-        header["classes"] = encode_labels(estimator.classes_)
-    elif isinstance(estimator, SVNNRegressor):
-        header["target_shape"] = list(estimator._target_shape)
-        _put_standardizer(tensors, "target", estimator._target_standardizer)
+    if isinstance(estimator._targets, LabelTargets):
+        header["classes"] = encode_labels(estimator._targets.classes)
+    else:
+        header["target_shape"] = list(estimator._targets.shape)
+        _put_standardizer(tensors, "target", estimator._targets.standardizer)
     if type(estimator) not in _CLASSES.values():
         own = {k: v for k, v in vars(estimator).items() if k not in _FITTED and k not in estimator.get_params()}
         header["attributes"] = {k: encode(v, f"attributes.{k}", tensors) for k, v in own.items()}
@@ -90,6 +99,8 @@ def load(path: Any, device: str = "auto", *, classes: Iterable[type] = ()) -> An
     Returns
     -------
     SVNNRegressor or SVNNClassifier, fitted
+        Its ``covariance_estimator_`` has the public attributes that it had; it is None for estimators that are neither
+        svnn's nor scikit-learn's.
 
     Raises
     ------
@@ -130,11 +141,10 @@ def load(path: Any, device: str = "auto", *, classes: Iterable[type] = ()) -> An
             raise ModelFileError(f"{path} is damaged: {type(error).__name__}: {why}") from error
 
 
-def _restore(kind: type, tensors: dict[str, Tensor], header: dict[str, Any], device: torch.device) -> BaseSVNN:
-    estimator: BaseSVNN = kind(**{k: decode(v, tensors) for k, v in header["params"].items()})
+def _restore(kind: type, tensors: dict[str, Tensor], header: dict[str, Any], device: torch.device) -> CovarianceNetwork:
+    estimator: CovarianceNetwork = kind(**{k: decode(v, tensors) for k, v in header["params"].items()})
     n = estimator.n_features_in_ = _whole(header["n_features_in"], "n_features_in")
     _check_parameters(estimator)
-    estimator._device = device
     n_values = estimator._n_values = _whole(header["module"]["in_features"], "in_features")
     trained_with = estimator._trained_with = header.get("trained_with", {})  # older files have none
     _must(trained_with.keys() <= {"use", "standardize"}, "trained_with")
@@ -144,19 +154,15 @@ def _restore(kind: type, tensors: dict[str, Tensor], header: dict[str, Any], dev
         _must(len(names) == n, "feature_names_in")
         estimator.feature_names_in_ = np.array(names, dtype=object)
     estimator._standardizer = _get_standardizer(tensors, "standardizer", (n, n_values))
-    if isinstance(estimator, SVNNClassifier):
-        estimator.classes_ = decode_labels(header["classes"])
-        n_outputs = len(estimator.classes_)
-    else:
-        assert isinstance(estimator, SVNNRegressor)
-        shape = estimator._target_shape = tuple(_whole(size, "target_shape") for size in header["target_shape"])
-        _must(len(shape) < 2, "target_shape")
-        n_outputs = math.prod(shape)
-        estimator._target_standardizer = _get_standardizer(tensors, "target", (n_outputs,))
+    estimator._targets = _get_targets(kind, tensors, header)
+    if isinstance(estimator._targets, LabelTargets):
+        estimator.classes_ = estimator._targets.classes
     estimator.covariance_ = decode(header["covariance"], tensors)
     _must(estimator.covariance_.shape == (n, n) and estimator.covariance_.dtype.kind in "biuf", "covariance")
+    # Older files have none.
+    estimator.covariance_estimator_ = decode_fitted(header.get("covariance_estimator"), estimator.covariance_, tensors)
     estimator.operator_ = _get_operator(tensors, header["operator"], n, device)
-    estimator.module_ = _get_module(estimator, tensors, header["module"], n_outputs).to(device)
+    estimator.module_ = _get_module(estimator, tensors, header["module"]).to(device)
     history = estimator.history_ = header["history"]
     numbers = [value for values in history.values() for value in values]
     _must(all(isinstance(value, (int, float)) for value in numbers), "history")
@@ -172,7 +178,7 @@ def _class_name(kind: type) -> str:
     return kind.__name__ if kind in _CLASSES.values() else _USER + kind.__name__
 
 
-def _check_parameters(estimator: BaseSVNN) -> None:
+def _check_parameters(estimator: CovarianceNetwork) -> None:
     """Raise what ``fit`` would raise for these parameters, before they are written, and when they were read."""
     estimator._check_parameters()
     if len(estimator.hidden) + len(estimator.mlp) > _MOST_LAYERS:
@@ -207,8 +213,9 @@ def _architecture(module: Any, n_nodes: int) -> dict[str, Any]:
     }
 
 
-def _get_module(estimator: BaseSVNN, tensors: dict[str, Tensor], stored: dict[str, Any], n_outputs: int) -> SVNN:
+def _get_module(estimator: CovarianceNetwork, tensors: dict[str, Tensor], stored: dict[str, Any]) -> SVNN:
     """Build the network without memory, compare it with the tensors there are, and then let it have them."""
+    n_outputs = estimator._targets.n_outputs
     weights = {k.removeprefix("module."): v for k, v in tensors.items() if k.startswith("module.")}
     with torch.device("meta"):
         if "hidden" in stored:
@@ -243,6 +250,14 @@ def _get_operator(tensors: dict[str, Tensor], stored: dict[str, Any], n: int, de
 # -- smaller parts ------------------------------------------------------------------------------------------
 
 
+def _get_targets(kind: type, tensors: dict[str, Tensor], header: dict[str, Any]) -> Targets:
+    if issubclass(kind, SVNNClassifier):
+        return LabelTargets(decode_labels(header["classes"]))
+    shape = tuple(_whole(size, "target_shape") for size in header["target_shape"])
+    _must(len(shape) < 2, "target_shape")
+    return NumberTargets(shape, _get_standardizer(tensors, "target", (math.prod(shape),)))
+
+
 def _put_standardizer(tensors: dict[str, Tensor], key: str, standardizer: Standardizer) -> None:
     tensors[f"{key}.mean"] = torch.as_tensor(standardizer.mean)
     tensors[f"{key}.scale"] = torch.as_tensor(standardizer.scale)
@@ -256,7 +271,7 @@ def _get_standardizer(tensors: dict[str, Tensor], key: str, shape: tuple[int, ..
 
 
 def _whole(value: Any, name: str) -> int:
-    _must(whole(value, 1), name)
+    _must(is_allowed(value, (int,), low=1), name)
     return int(value)
 
 
