@@ -116,6 +116,12 @@ def test_other_requests_that_cannot_be(tmp_path, inside, monkeypatch, arguments,
     assert message in inside(*arguments)
 
 
+def test_a_missing_package_is_named_with_the_extra_that_adds_it(tmp_path, inside, monkeypatch):
+    monkeypatch.setattr("svnn.experiments._reproduce.find_spec", lambda name: None)
+    assert 'needs pandas and matplotlib: pip install "svnn[experiments]"' in inside("reproduce", "q-insights")
+    assert not list(tmp_path.iterdir())
+
+
 @pytest.mark.parametrize("arguments", ["fly", "demo --seed x", "reproduce table --fly", "reproduce"])
 def test_usage_errors_have_the_same_code(capsys, arguments):
     with pytest.raises(SystemExit) as end:

@@ -6,7 +6,7 @@ from dataclasses import asdict, replace
 
 import pytest
 
-from svnn.experiments import EXPERIMENTS, _reproduce
+from svnn.experiments import EXPERIMENTS
 from svnn.experiments._jobs import Settings
 from svnn.experiments._reproduce import Prepared, Request, prepare, report, run_prepared
 from svnn.experiments._runner import Outcome
@@ -97,10 +97,3 @@ def test_a_plot_that_fails_costs_neither_the_tables_nor_what_follows(tmp_path, m
     assert reproduce("q-insights", tmp_path, repeats=1, **QUICK) == 0
     assert "no plot (RuntimeError: no ink)" in capsys.readouterr().out
     assert (tmp_path / "q-insights" / "summary.csv").exists()
-
-
-def test_a_missing_package_is_named_with_the_extra_that_adds_it(tmp_path, monkeypatch):
-    monkeypatch.setattr(_reproduce, "find_spec", lambda name: None)
-    with pytest.raises(ImportError, match=r'needs pandas and matplotlib: pip install "svnn\[experiments\]"'):
-        reproduce("q-insights", tmp_path)
-    assert not list(tmp_path.iterdir())

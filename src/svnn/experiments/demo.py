@@ -135,6 +135,7 @@ def run_demo(out: Path, quick: bool = False, seed: int = 0) -> list[Result]:
     screen = console()
     for task in both:
         screen.print(_table(task, [result for result in results if result.task == task.name]))
+    screen.print("density: the share of the pairs of features whose covariance a network uses", style="italic")
     if quick:
         screen.print("This was a quick run of a few epochs: the scores mean nothing.", style="yellow")
     with (out / "results.csv").open("w", newline="") as file:
@@ -149,13 +150,8 @@ def run_demo(out: Path, quick: bool = False, seed: int = 0) -> list[Result]:
 def _table(task: Task, results: Sequence[Result]) -> Table:
     samples, features = task.X.shape
     better = "lower" if task.lower_is_better else "higher"
-    table = Table(
-        title=f"[bold]{task.name}[/bold]: {samples} samples, {features} features",
-        caption="density: share of the pairs of features whose covariance the network uses",
-        title_justify="left",
-        caption_justify="left",
-        box=box.SIMPLE_HEAD,
-    )
+    title = f"[bold]{task.name}[/bold]: {samples} samples, {features} features"
+    table = Table(title=title, title_justify="left", box=box.ROUNDED)
     table.add_column("model")
     for column in (f"{task.metric} ({better} is better)", "density", "fit (s)", "predict (ms)"):
         table.add_column(column, justify="right")
