@@ -33,32 +33,21 @@ COLUMNS = ("data", "samples", "features", "score", "model", "mean", "sd", "split
 MODELS = ("svnn", "linear", "RBF SVM", "MLP", "boosted trees")
 
 
-def regressor(name: str, seed: int) -> Any:
-    """Return an untuned regressor by its name; all but the trees see standardised features and targets."""
+def untuned(name: str, regression: bool, seed: int) -> Any:
+    """Return a model by its name; all but svnn, which does so itself, and the trees see standardised numbers."""
     if name == "svnn":
-        return SVNNRegressor(random_state=seed)
+        return (SVNNRegressor if regression else SVNNClassifier)(random_state=seed)
     if name == "boosted trees":
-        return HistGradientBoostingRegressor(random_state=seed)
-    model = {
-        "linear": RidgeCV(np.logspace(-4, 4, 25)),
-        "RBF SVM": SVR(),
-        "MLP": MLPRegressor(early_stopping=True, n_iter_no_change=100, max_iter=1000, random_state=seed),
-    }[name]
-    return TransformedTargetRegressor(make_pipeline(StandardScaler(), model), transformer=StandardScaler())
-
-
-def classifier(name: str, seed: int) -> Any:
-    """Return an untuned classifier by its name; all but the trees see standardised features."""
-    if name == "svnn":
-        return SVNNClassifier(random_state=seed)
-    if name == "boosted trees":
-        return HistGradientBoostingClassifier(random_state=seed)
-    model = {
-        "linear": LogisticRegressionCV(max_iter=2000),
-        "RBF SVM": SVC(),
-        "MLP": MLPClassifier(early_stopping=True, n_iter_no_change=100, max_iter=1000, random_state=seed),
-    }[name]
-    return make_pipeline(StandardScaler(), model)
+        return (HistGradientBoostingRegressor if regression else HistGradientBoostingClassifier)(random_state=seed)
+    if name == "MLP":
+        kind = MLPRegressor if regression else MLPClassifier
+        model = kind(early_stopping=True, n_iter_no_change=100, max_iter=1000, random_state=seed)
+    elif regression:
+        model = {"linear": RidgeCV(np.logspace(-4, 4, 25)), "RBF SVM": SVR()}[name]
+    else:
+        model = {"linear": LogisticRegressionCV(max_iter=2000), "RBF SVM": SVC()}[name]
+    scaled = make_pipeline(StandardScaler(), model)
+    return TransformedTargetRegressor(scaled, transformer=StandardScaler()) if regression else scaled
 
 
 def measure(X: np.ndarray, y: np.ndarray, model: str, regression: bool, seeds: range) -> list[float]:
@@ -68,7 +57,7 @@ def measure(X: np.ndarray, y: np.ndarray, model: str, regression: bool, seeds: r
         train, test = train_test_split(
             np.arange(len(y)), test_size=0.1, random_state=seed, stratify=None if regression else y
         )
-        one = (regressor if regression else classifier)(model, seed)
+        one = untuned(model, regression, seed)
         with warnings.catch_warnings():
             warnings.filterwarnings("ignore", module="sklearn")
             predicted = one.fit(X[train], y[train]).predict(X[test])

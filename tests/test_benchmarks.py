@@ -19,6 +19,7 @@ import rivals
 import scale
 import torch
 import training
+from sklearn.base import is_classifier, is_regressor
 
 RATES = {"sgemm GFLOP/s": 1.0, "copy GB/s": 1.0}
 
@@ -126,7 +127,7 @@ def test_rivals_are_measured_on_the_same_splits_and_written(tmp_path, monkeypatc
     scores = [rivals.measure(X, X.sum(1), "linear", True, range(2)) for _ in range(2)]
     assert scores[0] == scores[1] and len(scores[0]) == 2
     for name in ("svnn", "linear", "RBF SVM", "MLP", "boosted trees"):
-        assert hasattr(rivals.regressor(name, 0), "fit") and hasattr(rivals.classifier(name, 0), "fit")
+        assert is_regressor(rivals.untuned(name, True, 0)) and is_classifier(rivals.untuned(name, False, 0))
 
 
 @pytest.mark.skipif(torch.cuda.is_available(), reason="there is a GPU")
