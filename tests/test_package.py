@@ -35,7 +35,7 @@ def test_every_name_exists_and_unknown_ones_do_not():
         _ = svnn.nothing
 
 
-@pytest.mark.parametrize("room", ["covariance", "datasets", "estimators", "functional", "nn", "operators"])
+@pytest.mark.parametrize("room", ["covariance", "datasets", "estimators", "functional", "nn", "operators", "testing"])
 def test_every_public_name_has_a_docstring_with_an_example_or_a_formula(room):
     module = importlib.import_module(f"svnn.{room}")
     for name in module.__all__:

@@ -18,7 +18,7 @@ def at_once(fit: Fit) -> Fit:
     goes_on = fit.__name__ == "partial_fit"
 
     @wraps(fit)
-    def fitted_at_once(self: Any, *args: Any, **kwargs: Any) -> Any:
+    def fitted_at_once(self: Any, *args: object, **kwargs: object) -> object:
         trial = object.__new__(type(self))
         trial.__dict__.update({k: v for k, v in self.__dict__.items() if goes_on or not k.endswith("_")})
         fit(trial, *args, **kwargs)
