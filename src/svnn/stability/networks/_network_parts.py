@@ -93,8 +93,9 @@ def _shift_of(model: Network, C: MatrixLike, name: str) -> Matrix:
     """Return the matrix that stands for a covariance: itself, or the precision where the model was trained on that."""
     if isinstance(C, str) or (hasattr(C, "fit") and not hasattr(C, "covariance_")):
         raise ValueError(f"{name} must be a matrix, an operator or a fitted covariance estimator, got {C!r}.")
+    estimator: Any = C
     if hasattr(C, "covariance_") and not isinstance(model, SVNN):
-        C = shift_matrix(C, model._as_trained("use"))
+        return numpy_matrix(shift_matrix(estimator, str(model._as_trained("use"))), name)
     return numpy_matrix(C, name)
 
 
