@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import ast
 import importlib
 import inspect
 import subprocess
 import sys
+from pathlib import Path
 
 import pytest
 
@@ -33,6 +35,20 @@ def test_every_name_exists_and_unknown_ones_do_not():
     assert set(svnn.__all__) == set(dir(svnn))
     with pytest.raises(AttributeError, match="no attribute 'nothing'"):
         _ = svnn.nothing
+
+
+def test_type_checkers_see_the_names_that_python_has():
+    tree = ast.parse(Path(svnn.__file__).read_text(encoding="utf-8"))
+    imported = {
+        (node.module, alias.name)
+        for block in tree.body
+        if isinstance(block, ast.If)
+        for node in block.body
+        for alias in node.names
+        if alias.asname == alias.name  # other imports are not passed on
+    }
+    packages = {("svnn", package) for package in svnn._PACKAGES}
+    assert imported == packages | {(f"svnn.{package}", name) for name, package in svnn._HOMES.items()}
 
 
 @pytest.mark.parametrize("room", ["covariance", "datasets", "estimators", "functional", "nn", "operators", "testing"])

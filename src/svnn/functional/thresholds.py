@@ -161,17 +161,19 @@ def _soft(xp: ModuleType, entries: Array, threshold: Threshold) -> Array:
 def _scad(xp: ModuleType, entries: Array, threshold: Threshold, a: float = 3.7) -> Array:
     if not a > 2:
         raise ValueError(f"a must be larger than 2, got {a!r}.")
-    size, small = abs(entries), _soft(xp, entries, threshold)
     middle = ((a - 1) * entries - xp.sign(entries) * a * threshold) / (a - 2)
-    return xp.where(size <= 2 * threshold, small, xp.where(size <= a * threshold, middle, entries))
+    return xp.where(
+        abs(entries) <= 2 * threshold,
+        _soft(xp, entries, threshold),
+        xp.where(abs(entries) <= a * threshold, middle, entries),
+    )
 
 
 def _adaptive_lasso(xp: ModuleType, entries: Array, threshold: Threshold, eta: float = 4.0) -> Array:
     if not eta > 0:
         raise ValueError(f"eta must be positive, got {eta!r}.")
-    size = abs(entries)
-    divisor = xp.where(entries == 0, xp.ones_like(entries), size)
-    return xp.where(size > threshold, entries * (1 - (threshold / divisor) ** eta), 0 * entries)
+    divisor = xp.where(entries == 0, xp.ones_like(entries), abs(entries))
+    return xp.where(abs(entries) > threshold, entries * (1 - (threshold / divisor) ** eta), 0 * entries)
 
 
 #: The same rules for entries of any shape.
