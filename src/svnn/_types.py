@@ -26,13 +26,18 @@ if TYPE_CHECKING:
     Matrix: TypeAlias = np.ndarray | sp.csr_array
     #: Anything that random numbers can start from.
     RandomState: TypeAlias = int | np.random.Generator | np.random.RandomState | Generator | None
+    #: One threshold for all entries of a matrix, or an array with one for each entry.
+    Threshold: TypeAlias = float | np.ndarray | Tensor
     #: numpy or torch: a function of it returns the same kind.
     Array = TypeVar("Array", np.ndarray, Tensor)
+    #: A number or an array of numbers: a function of it returns the same kind.
+    Numbers = TypeVar("Numbers", float, np.ndarray, Tensor)
     #: numpy or torch, where the two need not agree.
     AnyArray: TypeAlias = np.ndarray | Tensor
 else:
-    DataLike = ColumnLike = MatrixLike = CovarianceLike = Matrix = RandomState = AnyArray = Any
+    DataLike = ColumnLike = MatrixLike = CovarianceLike = Matrix = RandomState = Threshold = AnyArray = Any
     Array = TypeVar("Array")
+    Numbers = TypeVar("Numbers")
 
 #: Integers and floats of any size.
 FloatArray: TypeAlias = npt.NDArray[np.floating[Any]]

@@ -14,7 +14,6 @@ from torch import Tensor
 from svnn._parameters import anything, check_parameters, declared, fitted, integer, number, one_of, parameter
 from svnn._types import CovarianceLike, DataLike, HasCovariance, Matrix, MatrixLike
 from svnn.covariance._resolve import fit_covariance, resolve, seeded, shift_matrix
-from svnn.covariance._stochastic import StochasticSparsifier
 from svnn.estimators._model_file import PathLike
 from svnn.estimators._network_estimator import NetworkEstimator
 from svnn.estimators._shared_parameters import PooledNodes
@@ -117,7 +116,7 @@ class CovarianceNetwork(GivenCovariance, FilterParameters, PooledNodes, NetworkE
         else:
             self.covariance_estimator_, matrix = None, self.shift
             self.covariance_ = plain_covariance(matrix, "shift").copy()  # the caller's may change later
-        if self.resample != "fixed" and not isinstance(self.covariance_estimator_, StochasticSparsifier):
+        if self.resample != "fixed" and not hasattr(self.covariance_estimator_, "sample"):
             raise ValueError(f'resample="{self.resample}" needs a stochastic covariance such as "acv" or "rcv".')
         self.operator_ = _operator(matrix, None, device)
         n = self.operator_.shape[0]
