@@ -25,6 +25,7 @@ if TYPE_CHECKING:  # for type checkers and editors; the tables below are for Pyt
     from svnn import operators as operators
     from svnn import preprocessing as preprocessing
     from svnn import stability as stability
+    from svnn import testing as testing
     from svnn.covariance import ACV as ACV
     from svnn.covariance import RCV as RCV
     from svnn.covariance import AdaptiveThreshold as AdaptiveThreshold
@@ -53,6 +54,7 @@ _PACKAGES = {
     "operators": ("as_operator",),
     "preprocessing": (),
     "stability": (),
+    "testing": (),
 }
 _HOMES = {name: package for package, names in _PACKAGES.items() for name in names}
 

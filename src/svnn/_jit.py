@@ -37,8 +37,8 @@ class CFunction(Protocol):
 #: Files of this package whose text decides what is compiled: the kernels, and the files of all that they import.
 SOURCES = (
     "_jit.py",
-    "covariance/_kernels.py",
-    "covariance/_observations.py",
+    "covariance/tiles/_observations.py",
+    "covariance/tiles/_tile_kernels.py",
     "functional/uniforms.py",
     "nn/_norm_kernels.py",
     "operators/_cpu/elementwise.py",

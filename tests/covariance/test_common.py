@@ -12,6 +12,7 @@ from sklearn.base import clone
 from sklearn.utils.estimator_checks import parametrize_with_checks
 
 from svnn.covariance import ACV, RCV, AdaptiveThreshold, GraphicalLasso, HardThreshold, SampleCovariance, SoftThreshold
+from svnn.testing import check_covariance
 
 SPARSIFIERS = [
     HardThreshold(),
@@ -44,6 +45,19 @@ def dense(C):
 @parametrize_with_checks(ALL)
 def test_scikit_learn_checks(estimator, check):
     check(estimator)
+
+
+def not_claimed(estimator):
+    """Random masks depend on the order of the features, a fixed threshold on their units."""
+    if isinstance(estimator, (ACV, RCV)):
+        return ["permutation"]
+    return ["scaling"] if isinstance(getattr(estimator, "tau", None), float) else []
+
+
+@every
+def test_every_estimator_passes_the_check_for_covariances(estimator):
+    iterates = isinstance(estimator, GraphicalLasso)
+    check_covariance(estimator, tensors=True, skip=not_claimed(estimator), tolerance=1e-3 if iterates else 1e-9)
 
 
 @every

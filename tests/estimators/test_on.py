@@ -73,6 +73,9 @@ def test_estimators_fitted_or_not(model, X):
     a = model.on(fitted).predict(X)
     np.testing.assert_allclose(model.on(SampleCovariance(), X=X).predict(X), a, rtol=1e-3, atol=1e-4)
     assert model.on(RCV(random_state=0).fit(Z)).predict(X).shape == (100,)
+    assert model.on(fitted).covariance_estimator_ is fitted
+    assert isinstance(model.on("rcv", X=X).covariance_estimator_, RCV)
+    assert model.on(np.eye(68)).covariance_estimator_ is None
 
 
 def test_errors_are_named(model, X):

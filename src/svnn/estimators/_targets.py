@@ -1,161 +1,123 @@
-"""Targets of the trained estimators: numbers with a loss, or labels."""
+"""What is predicted, as the loss takes it and back: numbers on a common scale, or labels as the numbers of classes."""
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable
-from typing import Any
+from dataclasses import dataclass
+from functools import partial
+from typing import Any, TypeAlias
 
 import numpy as np
 import torch
-from sklearn.base import ClassifierMixin, RegressorMixin
-from sklearn.model_selection import StratifiedShuffleSplit
-from sklearn.utils import column_or_1d
+from sklearn.utils import assert_all_finite, check_array, column_or_1d
 from sklearn.utils.multiclass import check_classification_targets
-from sklearn.utils.validation import _check_y
 from torch import Tensor
 from torch.nn import functional
 
-from svnn.estimators._parameters import one_of
-from svnn.estimators._range import SINGLE, check_range
-from svnn.estimators._standardize import Standardizer
-from svnn.estimators._trained import TrainedEstimator
-from svnn.estimators._weights import check_class_weight, with_class_weight
+from svnn._types import ColumnLike
+from svnn.estimators._training_data import Standardizer
 from svnn.functional._array import is_torch, to_numpy
 
-#: Losses of every value; the Huber loss is scaled to agree with the squared one near zero.
+#: Losses of every value. The Huber loss is scaled to agree with the squared one near zero.
 LOSSES: dict[str, Callable[[Tensor, Tensor], Tensor]] = {
-    "huber": lambda output, y: 2 * functional.huber_loss(output, y, reduction="none", delta=0.5),
-    "squared": lambda output, y: functional.mse_loss(output, y, reduction="none"),
-    "absolute": lambda output, y: functional.l1_loss(output, y, reduction="none"),
+    "huber": partial(functional.smooth_l1_loss, reduction="none", beta=0.5),
+    "squared": partial(functional.mse_loss, reduction="none"),
+    "absolute": partial(functional.l1_loss, reduction="none"),
 }
 
 
-class TrainedRegressor(RegressorMixin, TrainedEstimator):
-    """A network for one or more numbers a sample, trained on the loss named by ``loss``."""
+@dataclass(frozen=True)
+class NumberTargets:
+    """One or more numbers per sample: their shape, () or (n_outputs,), and their scale in training."""
 
-    loss: str
+    shape: tuple[int, ...]
+    standardizer: Standardizer
+    are_labels = False
 
-    def _encode_targets(self, y: Any, reset: bool) -> np.ndarray:
-        y = given_numbers(self, y, multi_output=True)
-        columns = y.shape[1:]
-        if reset:
-            self._target_shape = columns
-        elif columns != self._target_shape:
-            raise ValueError(f"validation targets have shape {y.shape}, training targets (t, {self._target_shape}).")
-        return y.reshape(len(y), -1)
+    @classmethod
+    def learn(cls, y: np.ndarray, rows: np.ndarray, weight: np.ndarray, standardize: bool) -> NumberTargets:
+        """Learn the scale of checked targets from the training rows, of these weights."""
+        columns = y[rows].reshape(len(rows), -1)
+        return cls(y.shape[1:], Standardizer.fit(columns, weight, active=standardize))
 
-    def _learn_target_scale(self, y: np.ndarray, weight: np.ndarray) -> None:
-        self._target_standardizer = Standardizer.fit(y, weight, active=bool(self.standardize))
-        check_range(self._target_standardizer(y[weight > 0]), "y", *SINGLE)
+    @property
+    def n_outputs(self) -> int:
+        """The number of outputs that a network needs."""
+        return math.prod(self.shape)
 
-    def _scale_targets(self, y: np.ndarray) -> np.ndarray:
-        return self._target_standardizer(y).astype(np.float32)
+    def encode(self, y: np.ndarray) -> np.ndarray:
+        """Return checked targets as standardised numbers of shape (t, n_outputs)."""
+        if y.shape[1:] != self.shape:
+            raise ValueError(f"validation targets have shape {y.shape}, training targets {('t', *self.shape)}.")
+        return self.standardizer(y.reshape(len(y), -1))
 
-    def _n_outputs(self, y: np.ndarray) -> int:
-        return y.shape[1]
-
-    def _loss(self, output: Tensor, y: Tensor) -> Tensor:
-        return LOSSES[self.loss](output, y).mean(-1)
-
-    def _check_parameters(self) -> None:
-        super()._check_parameters()
-        one_of(self, "loss", tuple(LOSSES))
-
-    def predict(self, X: Any) -> np.ndarray:
-        """Return the predicted targets, of shape (t,) or (t, n_outputs) as ``y`` had in ``fit``."""
-        output = self._output(X)
-        return self._target_standardizer.inverse(output).reshape(len(output), *self._target_shape)
-
-    def __sklearn_tags__(self) -> Any:
-        tags = super().__sklearn_tags__()
-        tags.target_tags.multi_output = True
-        tags.target_tags.single_output = True
-        return tags
+    def decode(self, output: np.ndarray) -> np.ndarray:
+        """Return outputs in the units and the shape of the targets in training."""
+        return self.standardizer.inverse(output).reshape(len(output), *self.shape)
 
 
-class TrainedClassifier(ClassifierMixin, TrainedEstimator):
-    """A network for labels, trained on the cross-entropy."""
+@dataclass(frozen=True)
+class LabelTargets:
+    """A label per sample: the distinct labels in order."""
 
-    class_weight: Any
+    classes: np.ndarray
+    are_labels = True
 
-    def _encode_targets(self, y: Any, reset: bool) -> np.ndarray:
-        if reset:
-            self.classes_, encoded = encode_labels(self, y)
-            return encoded
-        y = given_labels(self, y)
-        unknown = np.setdiff1d(y, self.classes_)
+    @classmethod
+    def learn(cls, y: np.ndarray, rows: np.ndarray, weight: np.ndarray, standardize: bool) -> LabelTargets:
+        """Find the labels, at least two, among all checked targets: also those of which no row is trained on."""
+        classes = np.unique(y)
+        if len(classes) < 2:
+            raise ValueError(f"y holds only one class, {classes[0]!r}; a classifier needs at least two.")
+        return cls(classes)
+
+    @property
+    def n_outputs(self) -> int:
+        """The number of outputs that a network needs."""
+        return len(self.classes)
+
+    def encode(self, y: np.ndarray) -> np.ndarray:
+        """Return the place of every checked label among the classes."""
+        unknown = np.setdiff1d(y, self.classes)
         if len(unknown):
             raise ValueError(f"the validation labels {unknown.tolist()} do not occur in training.")
-        return np.searchsorted(self.classes_, y)
+        return np.searchsorted(self.classes, y)
 
-    def _n_outputs(self, y: np.ndarray) -> int:
-        return len(self.classes_)
-
-    def _row_weight(self, y: np.ndarray, weight: np.ndarray) -> np.ndarray:
-        return with_class_weight(weight, self.class_weight, self.classes_[y])
-
-    def _check_parameters(self) -> None:
-        super()._check_parameters()
-        check_class_weight(self.class_weight)
-
-    def _splitter(self, y: np.ndarray, size: int, seed: int) -> Any:
-        counts = np.bincount(y)
-        if counts.min() < 2 or min(size, len(y) - size) < len(counts):
-            return super()._splitter(y, size, seed)
-        return StratifiedShuffleSplit(1, test_size=size, random_state=seed)
-
-    def _loss(self, output: Tensor, y: Tensor) -> Tensor:
-        return torch.nn.functional.cross_entropy(output, y, reduction="none")
-
-    def predict_proba(self, X: Any) -> np.ndarray:
-        """Return the probabilities of the classes, of shape (t, n_classes), in the order of ``classes_``."""
-        logits = self._output(X)
-        odds = np.exp(logits - logits.max(1, keepdims=True))
-        return odds / odds.sum(1, keepdims=True)
-
-    def predict(self, X: Any) -> np.ndarray:
-        """Return the most probable label of every row."""
-        probabilities = self.predict_proba(X)
-        return self.classes_[probabilities.argmax(1)]
+    def decode(self, output: np.ndarray) -> np.ndarray:
+        """Return the label with the largest output for every row."""
+        return self.classes[output.argmax(1)]
 
 
-def given_targets(estimator: Any, y: Any) -> Any:
-    """Return targets that are there, tensors as arrays."""
-    if y is None:
-        name = type(estimator).__name__
-        raise ValueError(f"This {name} estimator requires y to be passed, but the target y is None.")
-    if y.is_complex() if is_torch(y) else getattr(getattr(y, "dtype", None), "kind", None) == "c":
+Targets: TypeAlias = NumberTargets | LabelTargets
+
+
+def check_targets(y: ColumnLike, are_labels: bool, multi_output: bool = True) -> np.ndarray:
+    """Return labels of shape (t,), or finite numbers in double precision, or say what is wrong with the targets.
+
+    Numbers may have the shape (t, n_outputs) too, with ``multi_output``.
+    """
+    given: Any = y
+    if given is None:
+        raise ValueError("An estimator that predicts requires y to be passed, but the target y is None.")
+    if given.is_complex() if is_torch(given) else getattr(getattr(given, "dtype", None), "kind", None) == "c":
         raise ValueError("y must be real: Complex data not supported.")
-    if not is_torch(y):
-        return y
-    if y.layout != torch.strided:
-        raise TypeError("y is a sparse tensor; pass y.to_dense().")
-    # numpy has no numbers of 16 bits that torch calls bfloat16.
-    return to_numpy(y.float() if y.dtype == torch.bfloat16 else y)
-
-
-def given_numbers(estimator: Any, y: Any, multi_output: bool = False) -> np.ndarray:
-    """Return targets as finite real numbers in double precision."""
-    y = _check_y(given_targets(estimator, y), multi_output=multi_output, y_numeric=False)
-    if y.dtype.kind in "USOTmM":
-        try:
-            y = y.astype(np.float64)
-        except (TypeError, ValueError) as error:
-            raise ValueError(f"y must hold numbers for a regressor, got {y.dtype}: {error}.") from error
-        _check_y(y, multi_output=multi_output)
-    return y.astype(np.float64)
-
-
-def given_labels(estimator: Any, y: Any) -> np.ndarray:
-    """Return labels as an array of shape (t,)."""
-    y = column_or_1d(given_targets(estimator, y), warn=True)
-    check_classification_targets(y)
-    return y
-
-
-def encode_labels(estimator: Any, y: Any) -> tuple[np.ndarray, np.ndarray]:
-    """Return the distinct labels, at least two, and the index of every row's label among them."""
-    classes, encoded = np.unique(given_labels(estimator, y), return_inverse=True)
-    if len(classes) < 2:
-        raise ValueError(f"y holds only one class, {classes[0]!r}; a classifier needs at least two.")
-    return classes, encoded
+    if is_torch(given):
+        if given.layout != torch.strided:
+            raise TypeError("y is a sparse tensor; pass y.to_dense().")
+        # numpy has no numbers of 16 bits that torch calls bfloat16.
+        given = to_numpy(given.float() if given.dtype == torch.bfloat16 else given)
+    if are_labels:
+        labels: np.ndarray = column_or_1d(given, warn=True)
+        check_classification_targets(labels)
+        return labels
+    if multi_output:
+        numbers: np.ndarray = check_array(given, ensure_2d=False, dtype=None, input_name="y")
+    else:
+        numbers = check_array(column_or_1d(given, warn=True), ensure_2d=False, dtype=None, input_name="y")
+    try:
+        numbers = numbers.astype(np.float64)
+    except (TypeError, ValueError) as error:
+        raise ValueError(f"y must hold numbers for a regressor, got {numbers.dtype}: {error}.") from error
+    assert_all_finite(numbers, input_name="y")
+    return numbers

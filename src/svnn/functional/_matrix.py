@@ -63,7 +63,10 @@ def numpy_matrix(C: MatrixLike, name: str = "C") -> Matrix:
 
     Takes what :func:`stored_matrix` takes. The result may be the caller's own array: it is not to be changed.
     """
-    stored = stored_matrix(C, name, rounding=1e-5)
+    given: Any = C
+    if hasattr(C, "to_dense") and not is_torch(C):
+        given = given.to(dtype=sys.modules["torch"].float64)  # so that C / s times s is not rounded to single precision
+    stored = stored_matrix(given, name, rounding=1e-5)
     if is_torch(stored):
         stored = _scipy(stored) if _is_sparse_tensor(stored) else numpy_values(stored)
     stored = stored.astype(np.float64, copy=False)
@@ -115,6 +118,8 @@ def _check_entries(C: Any, name: str, rounding: float) -> None:
     xp = sys.modules["torch"] if is_torch(entries) else np
     if not bool(xp.isfinite(entries).all()):
         raise ValueError(f"{name} holds NaN or infinite values; remove or impute them, or estimate it without them.")
+    if not sp.issparse(values) and bool((values == values.T).all()):
+        return  # as almost always, and quicker to see than the largest difference
     size = float(abs(entries).max()) if len(entries) else 0.0
     difference = float(abs(values - values.T).max())
     if difference > max(rounding, _ROUNDING.get(entries.dtype.itemsize, 0.0)) * size:

@@ -22,10 +22,10 @@ best weights restored; ``fit`` takes ``sample_weight``, ``validation_data`` and 
 therefore scores at equal budget. They can be pickled; :func:`svnn.load` reads S-VNN estimators only.
 """
 
-from svnn.estimators.baselines._gnn import NeighborSamplingClassifier, NeighborSamplingRegressor
 from svnn.estimators.baselines._mlp import MLPClassifier, MLPRegressor
-from svnn.estimators.baselines._pca import PCAMLPClassifier, PCAMLPRegressor
-from svnn.estimators.baselines._svm import PCASVMClassifier, PCASVMRegressor
+from svnn.estimators.baselines._neighbor_sampling import NeighborSamplingClassifier, NeighborSamplingRegressor
+from svnn.estimators.baselines._pca_mlp import PCAMLPClassifier, PCAMLPRegressor
+from svnn.estimators.baselines._pca_svm import PCASVMClassifier, PCASVMRegressor
 
 __all__ = [
     "MLPClassifier",
