@@ -10,7 +10,7 @@ from svnn._compiled import load
 from svnn.nn import _norm
 from svnn.operators._cpu import passes
 
-BANKS, NORMS, TILES = "svnn.operators._cpu.kernels", "svnn.nn._norm_kernels", "svnn.covariance._kernels"
+BANKS, NORMS, TILES = "svnn.operators._cpu.kernels", "svnn.nn._norm_kernels", "svnn.covariance.tiles._tile_kernels"
 #: The kernels of a tile: functions that Python calls.
 OF_TILES = ("compress", "draw", "histogram", "histogram_inside", "largest", "symmetric")
 

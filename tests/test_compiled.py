@@ -13,11 +13,17 @@ import svnn
 from kernel_spy import BANKS, NORMS, TILES
 from svnn import _compiled
 from svnn._compiled import load
-from svnn.covariance import _blocked
+from svnn.covariance import tiles
 from svnn.nn import _norm
 from svnn.operators._cpu import passes
 
-LOADERS = {BANKS: passes.kernels, NORMS: _norm._kernels, TILES: _blocked.kernels}
+
+def kernels_of_tiles():
+    data = tiles.read(np.array([[0.0, 1.0], [1.0, 0.0]]), None, correlations=False, limit=10**6)
+    return tiles.Tiles(data, limit=10**6).kernels
+
+
+LOADERS = {BANKS: passes.kernels, NORMS: _norm._kernels, TILES: kernels_of_tiles}
 
 
 @pytest.fixture

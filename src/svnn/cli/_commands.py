@@ -43,18 +43,13 @@ def _checking() -> Iterator[None]:
 
 @contextmanager
 def _working(stopped: str) -> Iterator[None]:
-    """Exit with code 1, and one line, where the work fails; where a signal ends the work, the line is ``stopped``."""
+    """Say ``stopped`` where a signal ends the work. Errors of the work are told by :func:`svnn.cli.main`."""
     try:
         with stopping_in_order():
             yield
     except Stopped as stop:
         _complain(stopped, "yellow")
         raise typer.Exit(128 + stop.args[0]) from None
-    except BrokenPipeError:  # the reader of our output has left
-        raise typer.Exit(1) from None
-    except (OSError, ValueError) as error:
-        _complain(error)
-        raise typer.Exit(1) from None
 
 
 @app.callback()

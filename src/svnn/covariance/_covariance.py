@@ -62,7 +62,8 @@ class CovarianceEstimator(BaseEstimator):
         float
             Minus infinity where the covariance is not positive definite; see the parameter ``psd``.
         """
-        return log_likelihood(numpy_matrix(self.covariance_), self._centred(X))
+        rest = self._centred(X)
+        return log_likelihood(numpy_matrix(self.covariance_), rest)
 
     def mahalanobis(self, X: DataLike) -> AnyArray:
         """Return the squared Mahalanobis distances of observations.
@@ -75,7 +76,8 @@ class CovarianceEstimator(BaseEstimator):
         -------
         ndarray, or Tensor for a tensor, of shape (t,) or (t, F)
         """
-        distances = squared_distances(numpy_matrix(self.covariance_), self._centred(X))
+        rest = self._centred(X)
+        distances = squared_distances(numpy_matrix(self.covariance_), rest)
         shape = np.shape(X)
         distances = distances.reshape(shape[0], shape[2]) if len(shape) == 3 else distances
         return namespace(X).as_tensor(distances, device=X.device) if is_torch(X) else distances
@@ -310,7 +312,7 @@ def in_form(C: Matrix, like: Matrix | Tensor, sparse: bool) -> Matrix | Tensor:
     values = torch.as_tensor(C.data, dtype=like.dtype, device=like.device)
     with warnings.catch_warnings():
         warnings.filterwarnings("ignore", message="Sparse CSR tensor support is in beta")
-        return torch.sparse_csr_tensor(*places, values, size=C.shape)
+        return torch.sparse_csr_tensor(*places, values, size=C.shape, check_invariants=True)
 
 
 def is_sparse(C: Matrix | Tensor) -> bool:

@@ -105,12 +105,12 @@ class CovarianceNetwork(GivenCovariance, FilterParameters, PooledNodes, NetworkE
     # -- fitting ----------------------------------------------------------------------------------
 
     def _fit_structure(
-        self, Z: np.ndarray, weight: np.ndarray | None, labels: np.ndarray | None, seed: int, device: torch.device
+        self, Z: np.ndarray, weight: np.ndarray | None, targets: np.ndarray | None, seed: int, device: torch.device
     ) -> None:
         """Learn the covariance of standardised signals, and make it the shift."""
         self._trained_with = {"use": str(self.use), "standardize": bool(self.standardize)}
         if self.shift is None:
-            estimator = fit_covariance(seeded(resolve(self.covariance), seed), Z, weight, labels)
+            estimator = fit_covariance(seeded(resolve(self.covariance), seed), Z, weight, targets)
             self.covariance_estimator_, self.covariance_ = estimator, plain_covariance(estimator.covariance_)
             matrix = shift_matrix(estimator, self.use)
         else:

@@ -76,7 +76,7 @@ class NetworkEstimator(TrainingParameters, SeenFeatures, ABC, BaseEstimator):
         check_parameters(self)
 
     def _fit_structure(
-        self, Z: np.ndarray, weight: np.ndarray | None, labels: np.ndarray, seed: int, device: torch.device
+        self, Z: np.ndarray, weight: np.ndarray | None, targets: np.ndarray, seed: int, device: torch.device
     ) -> None:
         """Learn what the network runs on from standardised signals (t, N, F), their weights and their targets.
 
@@ -139,7 +139,7 @@ class NetworkEstimator(TrainingParameters, SeenFeatures, ABC, BaseEstimator):
 
         data = self._prepare(X, y, sample_weight, validation_data, groups, seed)
         self._keep(data)
-        self._fit_structure(data.training.signals, data.sample_weight, data.labels, seed, device)
+        self._fit_structure(data.training.signals, data.given_weight, data.given_targets, seed, device)
         self.module_ = self._new_network(draws, device)
         quiet: AbstractContextManager[list[Callback]] = nullcontext([])
         with progress_bar(type(self).__name__, int(self.max_epochs)) if self.verbose else quiet as progress:
@@ -173,18 +173,18 @@ class NetworkEstimator(TrainingParameters, SeenFeatures, ABC, BaseEstimator):
     ) -> TrainingData:
         """Check the data, split off the rows for early stopping, and standardise with those that are trained on."""
         signals = check_signals(self, X)
-        labels = check_targets(y, self._target_kind.are_labels)
-        check_consistent_length(signals, labels)
+        given = check_targets(y, self._target_kind.are_labels)
+        check_consistent_length(signals, given)
         weight = check_sample_weight(sample_weight, len(signals))
         fraction = float(self.validation_fraction) if validation_data is None else 0.0
-        rows, held_out = split_rows(labels, groups, fraction, seed, stratify=self._target_kind.are_labels)
+        rows, held_out = split_rows(given, groups, fraction, seed, stratify=self._target_kind.are_labels)
 
         share = relative(weight[rows])
         if not share.any():
             raise ValueError("sample_weight is zero for every training row; give some of them weight.")
         standardizer = Standardizer.fit(signals[rows], share, active=bool(self.standardize))
-        targets = self._target_kind.learn(labels, rows, share, standardize=bool(self.standardize))
-        Z, codes = standardizer(signals[rows]), targets.encode(labels[rows])
+        targets = self._target_kind.learn(given, rows, share, standardize=bool(self.standardize))
+        Z, codes = standardizer(signals[rows]), targets.encode(given[rows])
         check_range(Z[share > 0], "X", *SINGLE)
         check_range(codes[share > 0], "y", *SINGLE)
 
@@ -200,16 +200,16 @@ class NetworkEstimator(TrainingParameters, SeenFeatures, ABC, BaseEstimator):
             validation = Rows(seen, expected, np.ones(len(seen)))
         elif weight[held_out].any():
             validation = Rows(
-                standardizer(signals[held_out]), targets.encode(labels[held_out]), relative(weight[held_out])
+                standardizer(signals[held_out]), targets.encode(given[held_out]), relative(weight[held_out])
             )
         class_weight = getattr(self, "class_weight", None)
-        in_loss = share if class_weight is None else with_class_weight(share, class_weight, labels[rows])
+        in_loss = share if class_weight is None else with_class_weight(share, class_weight, given[rows])
         return TrainingData(
             Rows(Z, codes, in_loss),
             validation,
             standardizer,
             targets,
-            labels[rows],
+            given[rows],
             None if sample_weight is None else share,
         )
 
@@ -289,6 +289,7 @@ class Regression(RegressorMixin, NetworkEstimator):
 
     @property
     def _target_standardizer(self) -> Standardizer:
+        """The scale of the targets in training."""
         return cast(NumberTargets, self._targets).standardizer
 
 

@@ -40,16 +40,16 @@ class Rows(NamedTuple):
 class TrainingData(NamedTuple):
     """What a network is trained on, and what was learned from it on the way.
 
-    ``labels`` and ``sample_weight`` are of the training rows and as the caller gave them, for estimators of the
-    covariance; ``sample_weight`` is None where the caller gave none.
+    ``given_targets`` and ``given_weight`` are those of the training rows as the caller gave them, for estimators of the
+    covariance; ``given_weight`` is None where the caller gave no weights.
     """
 
     training: Rows
     held_out: Rows | None
     standardizer: Standardizer
     targets: Targets
-    labels: np.ndarray
-    sample_weight: np.ndarray | None
+    given_targets: np.ndarray
+    given_weight: np.ndarray | None
 
 
 @dataclass

@@ -37,7 +37,7 @@ def test_filter_bound_is_above_the_truth_in_a_thousand_trials(rng):
 
 def test_filter_bound_takes_sparse_matrices_and_estimators(rng):
     X = rng.standard_normal((50, 12))
-    C, estimate = np.cov(X.T, ddof=0), HardThreshold(density=0.3).fit(X)
+    C, estimate = np.cov(X.T, ddof=0), HardThreshold(density=0.3, sparse_output=True).fit(X)
     dense = filter_bound([1.0, 2.0, 3.0], C, estimate.covariance_.toarray())
     assert filter_bound([1.0, 2.0, 3.0], sp.csr_array(C), estimate) == pytest.approx(dense)
 

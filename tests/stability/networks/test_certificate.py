@@ -221,7 +221,7 @@ def test_covariances_of_another_size_and_fitted_estimators(rng, trained):
     A = np.cov(rng.standard_normal((40, 6)).T)
     bound = certificate(model, A, np.where(abs(A) > 0.1, A, 0.0))
     assert bound.scale == pytest.approx(np.linalg.norm(A, 2), rel=1e-6)
-    estimator = HardThreshold(density=0.3).fit(model._standardizer(X[..., None])[..., 0])
+    estimator = HardThreshold(density=0.3, sparse_output=True).fit(model._standardizer(X[..., None])[..., 0])
     expected = certificate(model, model.covariance_, estimator.covariance_.toarray())
     assert float(certificate(model, model.covariance_, estimator)) == pytest.approx(float(expected))
 

@@ -60,7 +60,7 @@ class NeighborSampling(PooledNodes, NetworkEstimator):
         super()._check_parameters()
 
     def _fit_structure(
-        self, Z: np.ndarray, weight: np.ndarray | None, labels: np.ndarray, seed: int, device: torch.device
+        self, Z: np.ndarray, weight: np.ndarray | None, targets: np.ndarray, seed: int, device: torch.device
     ) -> None:
         """Draw the graph."""
         self.edge_index_ = sample_neighbors(Z.shape[1], int(self.n_neighbors), np.random.default_rng(seed))

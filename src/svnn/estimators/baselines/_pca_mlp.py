@@ -47,7 +47,7 @@ class ReducedPerceptron(ReducedNodes, Perceptron):
     n_components_: int = fitted(kind="int", doc="Number of components, k.")
 
     def _fit_structure(
-        self, Z: np.ndarray, weight: np.ndarray | None, labels: np.ndarray, seed: int, device: torch.device
+        self, Z: np.ndarray, weight: np.ndarray | None, targets: np.ndarray, seed: int, device: torch.device
     ) -> None:
         """Learn the projection of standardised signals, and the common scale of what it gives."""
         k, most = int(self.n_components), int(self.max_observations)

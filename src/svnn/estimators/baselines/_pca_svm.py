@@ -13,11 +13,11 @@ from sklearn.utils import Tags
 from sklearn.utils.validation import check_consistent_length, check_is_fitted
 
 from svnn._fitted import at_once
-from svnn._parameters import anything, boolean, declared, fitted, parameter, seed
+from svnn._parameters import anything, declared, fitted, parameter, seed
 from svnn._types import ColumnLike, CovarianceLike, DataLike, HasCovariance, MatrixLike, RandomState
 from svnn.covariance._resolve import fit_covariance, resolve, seeded
 from svnn.estimators._covariance_network import GivenCovariance, known_covariance, plain_covariance
-from svnn.estimators._shared_parameters import ClassWeight, SeenFeatures
+from svnn.estimators._shared_parameters import ClassWeight, SeenFeatures, TrainingParameters
 from svnn.estimators._targets import LabelTargets, NumberTargets, check_targets
 from svnn.estimators._training import plain_torch
 from svnn.estimators._training_data import (
@@ -59,11 +59,7 @@ class PCASVM(ReducedNodes, GivenCovariance, SeenFeatures, ABC, BaseEstimator):
         rule=anything('{"scale", "auto"} or float'),
         doc="Width of the RBF kernel; see :class:`sklearn.svm.SVR`.",
     )
-    standardize: bool = parameter(
-        default=True,
-        rule=boolean(),
-        doc="Whether every feature, and the target of a regressor, gets mean 0 and standard deviation 1.",
-    )
+    standardize: bool = parameter(default=True, like=TrainingParameters)
     random_state: RandomState = parameter(
         default=None, rule=seed(), doc="Seed of a stochastic covariance; nothing else is random."
     )
@@ -120,8 +116,8 @@ class PCASVM(ReducedNodes, GivenCovariance, SeenFeatures, ABC, BaseEstimator):
         """
         self._check_parameters()
         signals = check_signals(self, X)
-        labels = self._check_targets(y)
-        check_consistent_length(signals, labels)
+        targets = self._check_targets(y)
+        check_consistent_length(signals, targets)
         weight = relative(check_sample_weight(sample_weight, len(signals)))
         self._n_values = signals.shape[2]
         self._standardizer = Standardizer.fit(signals, weight, active=bool(self.standardize))
@@ -140,11 +136,11 @@ class PCASVM(ReducedNodes, GivenCovariance, SeenFeatures, ABC, BaseEstimator):
         k = possible_components(int(self.n_components), **limits)
         self.components_ = leading_eigenvectors(self.covariance_, k).T
 
-        self._keep_targets(labels, weight)
+        self._keep_targets(targets, weight)
         machine = self._machine()
         machine.random_state = 0  # of a draw that is not used, and must not come from the caller's global generator
         inputs = self._project(Z).reshape(len(Z), -1)
-        self.machine_ = machine.fit(inputs, self._encode(labels), sample_weight=weight)
+        self.machine_ = machine.fit(inputs, self._encode(targets), sample_weight=weight)
         return self
 
     def _set_covariance(self, estimator: HasCovariance | None, matrix: MatrixLike) -> None:

@@ -10,7 +10,7 @@ import pytest
 import torch
 
 from svnn import HardThreshold
-from svnn.covariance._threads import in_threads
+from svnn._threads import in_threads
 
 
 @pytest.fixture
