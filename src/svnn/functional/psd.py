@@ -11,8 +11,8 @@ import scipy.sparse as sp
 from scipy.sparse.csgraph import connected_components
 
 from svnn.functional._array import as_matrix, is_torch, namespace
+from svnn.functional._centring import power_of_two
 from svnn.functional._lanczos import lowest_bound
-from svnn.functional._spread import power_of_two
 
 #: Up to this size a dense solver is faster than Lanczos.
 _DENSE_EIGEN_LIMIT = 256
