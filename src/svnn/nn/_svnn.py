@@ -123,7 +123,7 @@ class SVNN(nn.Module):
         :class:`ShiftedSignals`, whose shifts (by the same operator) are known already.
         """
         parts = [self.readout(self.dropout(self.activation(u))) for u in self._last_layer(x, shift)]
-        output: Tensor = self.head(_joined(parts))
+        output: Tensor = self.head(torch.cat(parts))
         return output
 
     def embed(self, x: Tensor | ShiftedSignals, shift: ShiftLike = None) -> Tensor:
@@ -152,7 +152,7 @@ class SVNN(nn.Module):
             rows = max(1, _SLICE_BYTES // (4 * x.shape[-2] * layer.out_features))
             weights = folded(x, layer, norm) if isinstance(x, ShiftedSignals) else None
             if isinstance(x, ShiftedSignals) and weights is not None:
-                slices = [x[i : i + rows].filtered(*weights) for i in range(0, len(x), rows)]
+                slices = [x[i : i + rows].filtered(*weights) for i in range(0, x.shape[0], rows)]
             else:
                 u = norm(layer(x, own))
                 slices = list(u.split(rows)) if u.ndim > 2 else [u]
@@ -165,8 +165,12 @@ class SVNN(nn.Module):
             return [None] * n_layers
         per_layer = isinstance(shift, (list, tuple)) and n_layers > 1 and len(shift) == n_layers * self.order
         shifts = as_shifts(shift, self.order * (n_layers if per_layer else 1))
-        if self.normalize:
-            shifts = normalized_together(shifts)
+        raw = [s for s in shifts if s.scale is None] if self.normalize else []
+        if raw and all(s is raw[0] for s in shifts):
+            shifts = [raw[0].normalized()] * len(shifts)
+        elif raw:  # realisations of one matrix are divided by one number, the largest of their norms
+            scale = max(s.norm() for s in raw) or 1.0
+            shifts = [s.normalized(scale) if s.scale is None else s for s in shifts]
         if all(s is shifts[0] for s in shifts):
             return [shifts[0]] * n_layers
         if not per_layer:
@@ -174,23 +178,17 @@ class SVNN(nn.Module):
         return [shifts[i * self.order : (i + 1) * self.order] for i in range(n_layers)]
 
 
-def normalized_together(shifts: list[CovarianceOperator]) -> list[CovarianceOperator]:
-    """Divide all operators by one number, the largest of their norms: they are realisations of one matrix."""
-    raw = [s for s in shifts if s.scale is None]
-    if not raw:
-        return shifts
-    if all(s is raw[0] for s in shifts):
-        return [raw[0].normalized()] * len(shifts)
-    scale = max(s.norm() for s in raw) or 1.0
-    return [s.normalized(scale) if s.scale is None else s for s in shifts]
-
-
 def folded(x: ShiftedSignals, layer: CovarianceFilter, norm: nn.Module) -> tuple[Tensor, Tensor] | None:
     """Return the weights and the bias of a filter that normalises as well, or None where the two have to run in turn.
 
     That takes the moments of ``x``, and hooks on the filter or the norm would not be run.
     """
-    if not isinstance(norm, NodeNorm) or layer.bias is not None or _watched(layer) or _watched(norm):
+    everywhere = nn.modules.module
+    hooks = [everywhere._global_forward_hooks, everywhere._global_forward_pre_hooks]
+    hooks += [everywhere._global_backward_hooks, everywhere._global_backward_pre_hooks]
+    for part in (layer, norm):
+        hooks += [part._forward_hooks, part._forward_pre_hooks, part._backward_hooks, part._backward_pre_hooks]
+    if not isinstance(norm, NodeNorm) or layer.bias is not None or any(hooks):
         return None
     if x.order != layer.order or x.shape[2] != layer.in_features:
         return None  # the filter says what is wrong
@@ -202,15 +200,3 @@ def folded(x: ShiftedSignals, layer: CovarianceFilter, norm: nn.Module) -> tuple
 
 def _joined(parts: list[Tensor]) -> Tensor:
     return parts[0] if len(parts) == 1 else torch.cat(parts)
-
-
-def _watched(module: nn.Module) -> bool:
-    """Say whether there are hooks that a call of the module would run."""
-    everywhere = nn.modules.module
-    return any(
-        (
-            *(module._forward_hooks, module._forward_pre_hooks, module._backward_hooks, module._backward_pre_hooks),
-            *(everywhere._global_forward_hooks, everywhere._global_forward_pre_hooks),
-            *(everywhere._global_backward_hooks, everywhere._global_backward_pre_hooks),
-        )
-    )
