@@ -13,7 +13,7 @@ from svnn._types import AnyArray, Array, ColumnLike, DataLike
 from svnn.covariance._covariance import CovarianceEstimator, Sparsifier
 from svnn.functional import sample_moments
 from svnn.functional._array import namespace
-from svnn.functional._spread import check_variances, is_constant
+from svnn.functional._centring import check_variances, is_constant
 from svnn.functional.moments import check_ddof, relative_weight, weighted_moments
 
 

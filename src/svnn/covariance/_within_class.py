@@ -17,7 +17,7 @@ from svnn._validation import check_data
 from svnn.covariance._covariance import CovarianceEstimator
 from svnn.covariance._resolve import fit_covariance, resolve, seeded
 from svnn.functional._array import is_torch, to_numpy
-from svnn.functional._spread import centre, check_variances, deviation, scaled
+from svnn.functional._centring import centre, check_variances, deviation, scaled
 from svnn.functional.moments import check_weight, observations
 
 

@@ -200,10 +200,10 @@ class CovarianceNetwork(GivenCovariance, FilterParameters, PooledNodes, NetworkE
                 )
             if signals.shape[1] != self.n_features_in_:
                 active = self._as_trained("standardize")
-                other._standardizer = Standardizer.fit(signals, np.ones(len(signals)), active=bool(active))
+                other._standardizer = Standardizer.fit(signals, np.ones(len(signals)), active=active)
         Z = None if signals is None else other._standardizer(signals)
         estimator, found = known_covariance(covariance, Z)
-        matrix = found if estimator is None else shift_matrix(estimator, str(self._as_trained("use")))
+        matrix = found if estimator is None else shift_matrix(estimator, self._as_trained("use"))
         n = as_operator(matrix).shape[0]
         if signals is not None and signals.shape[1] != n:
             raise ValueError(f"the covariance has {n} features, X has {signals.shape[1]}.")
@@ -224,7 +224,7 @@ class CovarianceNetwork(GivenCovariance, FilterParameters, PooledNodes, NetworkE
         other.covariance_estimator_, other.covariance_ = estimator, plain_covariance(found).copy()
         return other
 
-    def _as_trained(self, name: str) -> object:
+    def _as_trained(self, name: str) -> Any:
         """Return a parameter as it was in ``fit``, whatever ``set_params`` made of it since."""
         return self._trained_with.get(name, getattr(self, name))
 

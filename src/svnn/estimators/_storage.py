@@ -1,7 +1,7 @@
 """Fitted estimators on disk: one safetensors file with a JSON header; never pickle.
 
 The tensors hold the network's weights, the operator, the covariance and the standardisation; the header holds the
-parameters, the architecture, the labels and a checksum.
+parameters, the architecture, the labels, the covariance estimator and a checksum.
 """
 
 from __future__ import annotations
@@ -33,7 +33,7 @@ from svnn.estimators._targets import LabelTargets, NumberTargets, Targets
 from svnn.estimators._training import pick_device, plain_torch
 from svnn.estimators._training_data import Standardizer
 from svnn.nn import SVNN
-from svnn.nn._svnn import ACTIVATIONS
+from svnn.nn._layers import ACTIVATIONS
 from svnn.operators import CovarianceOperator, CSROperator, DenseOperator, LowRankOperator
 
 #: The classes that a file may name; ``load`` adds to them those that its caller gives, and no others.
@@ -41,7 +41,7 @@ _CLASSES: dict[str, type[CovarianceNetwork]] = {each.__name__: each for each in 
 _USER = "subclass:"
 _OPERATORS = {each.backend: each for each in (DenseOperator, CSROperator, LowRankOperator)}
 _NOT_STORED = ("callbacks",)
-#: What comes of values in a header that svnn did not write; a RecursionError is a RuntimeError.
+#: The errors that a header can lead to when svnn did not write its values; a RecursionError is a RuntimeError.
 _NONSENSE = (LookupError, TypeError, ValueError, AttributeError, AssertionError, ArithmeticError, RuntimeError)
 _MOST_LAYERS = 1000
 #: What ``fit`` sets, and this file stores in its own way.
@@ -144,7 +144,7 @@ def load(path: PathLike, device: str = "auto", *, classes: Iterable[type] = ()) 
 
 def _restore(kind: type, tensors: dict[str, Tensor], header: Json, device: torch.device) -> CovarianceNetwork:
     estimator: CovarianceNetwork = kind(**{k: decode(v, tensors) for k, v in header["params"].items()})
-    # A subclass may set some of our parameters in an ``__init__`` of its own, so they need not be parameters of its.
+    # A subclass with an ``__init__`` of its own may set parameters of ours that are not parameters of its own.
     parameters = {field.name for field in dataclasses.fields(estimator) if field.init}
     for name, value in header.get("attributes", {}).items():
         free = name in parameters or not hasattr(kind, name)
@@ -178,7 +178,7 @@ def _restore(kind: type, tensors: dict[str, Tensor], header: Json, device: torch
 
 
 def _class_name(kind: type) -> str:
-    """Name svnn's own classes, and apart from them those of users, whatever they are called."""
+    """Return the name of a class in a file: those of users cannot be taken for svnn's, whatever they are called."""
     return kind.__name__ if kind in _CLASSES.values() else _USER + kind.__name__
 
 

@@ -1,7 +1,7 @@
 """What sparse covariance networks are compared with, as scikit-learn estimators on the same training loop.
 
 ============================================================  =======================================================
-the paper's name                                              here
+name in the paper                                             here
 ============================================================  =======================================================
 MLP                                                           :class:`MLPRegressor`, :class:`MLPClassifier`
 PCA + MLP, Kernel PCA + MLP, Sparse PCA + MLP                 :class:`PCAMLPRegressor`, :class:`PCAMLPClassifier` with
