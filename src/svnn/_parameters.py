@@ -204,7 +204,8 @@ def either(rule: Rule, *others: str | None) -> Rule:
     """What ``rule`` allows, or one of some words, or None where that is among them."""
     shown = _quoted(others)
     holds = partial(is_allowed, options=others, otherwise=rule.holds)
-    return Rule(", ".join(shown) + f" or {rule.words}", holds, f"{rule.kind}, " + " or ".join(shown))
+    kind = ", ".join([rule.kind, *shown[:-1]]) + f" or {shown[-1]}"
+    return Rule(", ".join(shown) + f" or {rule.words}", holds, kind)
 
 
 def boolean(*, optional: bool = False) -> Rule:

@@ -9,9 +9,10 @@ from sklearn.utils.validation import check_is_fitted
 from svnn._parameters import boolean, declared, either, fitted, one_of, parameter, seed, share
 from svnn._types import AnyArray, ColumnLike, Matrix, RandomState
 from svnn.covariance._covariance import Estimate, Sparsifier
-from svnn.functional import Moments, acv_probabilities, acv_slope, floor_probabilities, sparsify
+from svnn.functional import Moments, acv_slope, floor_probabilities, sparsify
 from svnn.functional._array import generator
 from svnn.functional.masks import PROBABILITY_FLOOR, mask_seed
+from svnn.functional.probabilities import probabilities_with_slope
 
 if TYPE_CHECKING:
     from torch import Tensor
@@ -83,13 +84,10 @@ class ACV(Sparsifier):
 
     def _from_moments(self, X: AnyArray, moments: Moments, sample_weight: ColumnLike | None) -> Estimate:
         rng, C = generator(self.random_state), moments.covariance
-        P = acv_probabilities(C, self.density, self.max_over)
+        slope = acv_slope(C, self.density, self.max_over)
+        P = probabilities_with_slope(C, slope)
         P = floor_probabilities(P) if self.unbiased else P
-        learned = {
-            "sample_covariance_": C,
-            "probabilities_": P,
-            "slope_": acv_slope(C, self.density, self.max_over),
-        }
+        learned = {"sample_covariance_": C, "probabilities_": P, "slope_": slope}
         return Estimate(sparsify(C, P, rng, self.unbiased), moments.location, learned)
 
     def _from_tiles(self, X: AnyArray, sample_weight: ColumnLike | None) -> Estimate:

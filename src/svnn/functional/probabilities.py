@@ -40,9 +40,13 @@ def acv_probabilities(C: Array, density: float | None = None, max_over: str = "a
     array([[1. , 0.4],
            [0.4, 1. ]])
     """
+    return probabilities_with_slope(C, acv_slope(C, density, max_over))
+
+
+def probabilities_with_slope(C: Array, slope: float) -> Array:
+    """Return ``min(1, slope * |c_ij|)``, and 1 on the diagonal; with an infinite slope 1 for all that is not zero."""
     C = as_matrix(C)
     xp = namespace(C)
-    slope = acv_slope(C, density, max_over)
     sizes = abs(upper_values(C))
     if np.isinf(slope):
         probabilities = xp.where(sizes > 0, xp.ones_like(sizes), xp.zeros_like(sizes))
