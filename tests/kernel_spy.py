@@ -7,10 +7,9 @@ from typing import Any
 import pytest
 
 from svnn._compiled import load
-from svnn.nn import _norm
-from svnn.operators._cpu import passes
+from svnn.operators import _cpu_passes as passes
 
-BANKS, NORMS, TILES = "svnn.operators._cpu.kernels", "svnn.nn._norm_kernels", "svnn.covariance.tiles._tile_kernels"
+BANKS, TILES = "svnn.operators._cpu_kernels", "svnn.covariance.tiles._tile_kernels"
 #: The kernels of a tile: functions that Python calls.
 OF_TILES = ("compress", "draw", "histogram", "histogram_inside", "largest", "symmetric")
 
@@ -18,8 +17,7 @@ OF_TILES = ("compress", "draw", "histogram", "histogram_inside", "largest", "sym
 class Kernels:
     """The kernels under a test, of ``kind`` "numba" or "plain" (none), and a record of those that ran.
 
-    Filter banks are called "bank32" and "bank64" after their precision, norms "norm32" and "norm64", the kernels of
-    the tiles by their own names.
+    Filter banks are called "bank32" and "bank64" after their precision, the kernels of the tiles by their own names.
     """
 
     def __init__(self, kind: str, n_threads: int) -> None:
@@ -37,7 +35,6 @@ class Kernels:
     def watch(self, patch: pytest.MonkeyPatch) -> None:
         """Record every call from now on."""
         self._watch_jobs(patch, passes, "bank", BANKS)
-        self._watch_jobs(patch, _norm, "norm", NORMS)
         tiles = load(TILES)
         for name in OF_TILES if tiles is not None else ():
             self._watch_function(patch, tiles, name)

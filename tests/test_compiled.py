@@ -10,12 +10,11 @@ import pytest
 import torch
 
 import svnn
-from kernel_spy import BANKS, NORMS, TILES
+from kernel_spy import BANKS, TILES
 from svnn import _compiled
 from svnn._compiled import load
 from svnn.covariance import tiles
-from svnn.nn import _norm
-from svnn.operators._cpu import passes
+from svnn.operators import _cpu_passes as passes
 
 
 def kernels_of_tiles():
@@ -23,7 +22,7 @@ def kernels_of_tiles():
     return tiles.Tiles(data, limit=10**6).kernels
 
 
-LOADERS = {BANKS: passes.kernels, NORMS: _norm._kernels, TILES: kernels_of_tiles}
+LOADERS = {BANKS: passes.kernels, TILES: kernels_of_tiles}
 
 
 @pytest.fixture
@@ -41,21 +40,20 @@ def no_numba(monkeypatch):
 
 
 def work():
-    """Use all three rooms' kernels."""
+    """Use the kernels of both rooms."""
     C = np.array([[1.0, 0.5], [0.5, 2.0]])
     filtered = svnn.as_operator(C, backend="csr").filter(torch.ones(3, 2, 4).double(), torch.ones(2, 4, 4).double())
-    normed = _norm.norm_then(_norm.NodeNorm(4).double(), torch.nn.ReLU(), filtered)
     X = np.random.default_rng(0).standard_normal((20, 30))
-    return filtered, normed, svnn.HardThreshold(density=0.2, dense_limit=0).fit(X).covariance_
+    return filtered, svnn.HardThreshold(density=0.2, dense_limit=0).fit(X).covariance_
 
 
 def test_without_numba_torch_does_the_work_and_says_so_once(no_numba):
     with pytest.warns(UserWarning, match="numba cannot be imported") as caught:
-        filtered, normed, covariance = work()
+        filtered, covariance = work()
     (message,) = (str(warning.message) for warning in caught if "numba" in str(warning.message))
     assert "several times slower" in message and "pip install numba" in message and "SVNN_NUMBA=0" in message
     torch.testing.assert_close(filtered[0, :, 0], torch.tensor([4 + 4 * 1.5, 4 + 4 * 2.5], dtype=torch.float64))
-    assert normed.shape == filtered.shape and covariance.nnz == 30 + 2 * 87
+    assert covariance.nnz == 30 + 2 * 87
 
 
 @pytest.mark.parametrize("name", LOADERS)
@@ -71,7 +69,7 @@ def test_every_room_asks_for_its_own_kernels(kernels):
     for name, loader in LOADERS.items():
         assert loader() is (sys.modules[name] if kernels.kind == "numba" else None)
     work()
-    kernels.must_have_run("bank64", "norm64", "compress", "symmetric")
+    kernels.must_have_run("bank64", "compress", "symmetric")
 
 
 @pytest.mark.parametrize(

@@ -40,10 +40,8 @@ SOURCES = (
     "covariance/tiles/_observations.py",
     "covariance/tiles/_tile_kernels.py",
     "functional/uniforms.py",
-    "nn/_norm_kernels.py",
-    "operators/_cpu/elementwise.py",
-    "operators/_cpu/kernels.py",
-    "operators/_cpu/vectors.py",
+    "operators/_cpu_kernels.py",
+    "operators/_cpu_vectors.py",
 )
 #: How many folders of compiled functions are kept: that of the present sources, and those that were used last before.
 _KEPT = 3

@@ -21,7 +21,7 @@ def check_probabilities(P):
 
 
 @given(covariances())
-def test_acv_is_modulus_over_the_largest_entry(C):
+def test_acv_is_the_absolute_value_over_the_largest_entry(C):
     P = F.acv_probabilities(C)
     check_probabilities(P)
     np.testing.assert_allclose(upper(P), upper(abs(C)) / abs(C).max(), rtol=1e-12)

@@ -1,12 +1,15 @@
 from __future__ import annotations
 
+import copy
+
 import numpy as np
 import pytest
 import torch
+from torch import nn
 
 from svnn import as_operator
-from svnn.nn import SVNN, Readout
-from svnn.nn._svnn import ACTIVATIONS, NodeNorm
+from svnn.nn import SVNN, Readout, ShiftedSignals, _svnn
+from svnn.nn._layers import ACTIVATIONS, NodeNorm
 
 
 @pytest.fixture
@@ -136,3 +139,72 @@ def test_node_dropout_leaves_out_whole_nodes_in_training_only():
     torch.testing.assert_close(readout.eval()(u), u.flatten(1))
     with pytest.raises(ValueError, match="node_dropout must be in"):
         Readout("mean", 3, node_dropout=1.0)
+
+
+def watched(network):
+    """Count the calls of every part of a network from now on."""
+    calls = {}
+    for name, part in network.named_modules():
+        if name and not isinstance(part, nn.ModuleList):
+            part.register_forward_hook(lambda *_, name=name: calls.update({name: calls.get(name, 0) + 1}))
+    return calls
+
+
+@pytest.mark.parametrize("shifted_once", [False, True])
+@pytest.mark.parametrize("training", [False, True])
+def test_hooks_are_run_and_change_nothing(C, shifted_once, training):
+    torch.manual_seed(0)
+    network = SVNN(1, 1, hidden=(4, 3), activation="relu").train(training)
+    shift = as_operator(C, dtype=torch.float32).normalized()
+    x = torch.randn(5, 6, 1)
+    signals = ShiftedSignals.of(x, shift, 2) if shifted_once else x
+    twin = copy.deepcopy(network)
+    calls = watched(network)
+    torch.testing.assert_close(network(signals, shift), twin(signals, shift), rtol=1e-4, atol=1e-5)
+    expected = {"filters.0", "filters.1", "norms.0", "norms.1", "activation", "dropout", "readout", "head"}
+    assert expected <= calls.keys()
+    for a, b in zip(network.buffers(), twin.buffers(), strict=True):
+        torch.testing.assert_close(a, b, rtol=1e-4, atol=1e-5)
+
+
+def test_hooks_on_all_modules_are_run(C):
+    shift, x = as_operator(C, dtype=torch.float32).normalized(), torch.randn(5, 6, 1)
+    network, seen = SVNN(1, 1), []
+    handle = nn.modules.module.register_module_forward_hook(lambda part, *_: seen.append(type(part).__name__))
+    try:
+        network(ShiftedSignals.of(x, shift, 2), shift)
+    finally:
+        handle.remove()
+    assert {"CovarianceFilter", "NodeNorm", "LeakyReLU", "Dropout", "Readout", "SVNN"} <= set(seen)
+
+
+@pytest.mark.parametrize("shifted_once", [False, True])
+@pytest.mark.parametrize("hidden", [(8,), (8, 8)])
+@pytest.mark.parametrize("readout", ["mean", "weighted", "flatten"])
+def test_large_embeddings_are_made_in_slices(monkeypatch, C, shifted_once, hidden, readout):
+    """A few samples at a time give the outputs, gradients and statistics of all at once."""
+    torch.manual_seed(0)
+    shift, x = as_operator(C).normalized(), torch.randn(11, 6, 1, dtype=torch.float64)
+    x = ShiftedSignals.of(x, shift, 2) if shifted_once else x
+    network = SVNN(1, 1, hidden=hidden, readout=readout, n_nodes=6).double()
+    twin = copy.deepcopy(network)
+    whole = twin(x, shift)
+    monkeypatch.setattr(_svnn, "_SLICE_BYTES", 3 * 6 * 8 * 4)  # three samples
+    calls = []
+    network.activation.register_forward_hook(lambda *_: calls.append(1))
+    sliced = network(x, shift)
+    torch.testing.assert_close(sliced, whole)
+    assert len(calls) == 4 * len(hidden)
+    ours, theirs = (torch.autograd.grad(y.sum(), net.parameters()) for y, net in ((sliced, network), (whole, twin)))
+    torch.testing.assert_close(ours, theirs)
+    torch.testing.assert_close(list(network.buffers()), list(twin.buffers()))
+    torch.testing.assert_close(network.embed(x, shift), twin.embed(x, shift))
+
+
+def test_few_samples_are_not_cut_and_many_are(C):
+    network, calls = SVNN(1, 1, hidden=(32,)).eval(), []
+    network.activation.register_forward_hook(lambda *_: calls.append(1))
+    network(torch.randn(1000, 6, 1), C)  # 0.8 MB of embeddings
+    assert len(calls) == 1
+    network(torch.randn(10_000, 6, 1), C)  # 8 MB
+    assert len(calls) == 3

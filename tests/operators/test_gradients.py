@@ -10,7 +10,6 @@ from torch import nn
 import reference
 from svnn import as_operator
 from svnn.nn import SVNN, CovarianceFilter, ShiftedSignals
-from svnn.nn._norm import NodeNorm, norm_then
 from svnn.operators import CSROperator
 
 pytestmark = pytest.mark.usefixtures("kernels")  # with them, on two threads, and without
@@ -83,7 +82,7 @@ def test_the_hessian_of_a_filter(backend, order):
 @pytest.mark.parametrize("readout", ["mean", "weighted"])
 @pytest.mark.parametrize("batch_norm", [True, False])
 def test_a_gradient_penalty_through_a_network(activation, readout, batch_norm):
-    """The fused norm, rectifier and readout against the same network on plain torch operations."""
+    """A network against the same layers written out in torch operations."""
     torch.manual_seed(0)
     network = SVNN(
         2, 1, hidden=(4, 3), activation=activation, readout=readout, batch_norm=batch_norm, n_nodes=6
@@ -111,16 +110,6 @@ def test_a_gradient_penalty_through_a_network(activation, readout, batch_norm):
     theirs = torch.autograd.grad(penalised(plain(x), x), network.parameters())
     for a, b in zip(ours, theirs, strict=True):
         torch.testing.assert_close(a, b, rtol=1e-7, atol=1e-9)
-
-
-def test_second_derivatives_of_the_fused_norm_and_readout():
-    norm = NodeNorm(3).double()
-    generator = torch.Generator().manual_seed(0)
-    u = torch.randn(8, 4, 3, dtype=torch.float64, generator=generator).requires_grad_()
-    pool = torch.randn(2, 4, dtype=torch.float64, generator=generator).requires_grad_()
-    for activation in (nn.LeakyReLU(0.2), nn.Identity()):
-        assert torch.autograd.gradgradcheck(lambda v, f=activation: norm_then(norm, f, v), (u,))
-        assert torch.autograd.gradgradcheck(lambda v, a, f=activation: norm_then(norm, f, v, a), (u, pool))
 
 
 @pytest.mark.parametrize("order", [2, 20])  # as powers, and in the eigenbasis

@@ -10,7 +10,7 @@ import torch
 
 from svnn import as_operator
 from svnn.operators import CSROperator, DenseOperator
-from svnn.operators._cpu import memory
+from svnn.operators import _buffers as memory
 
 
 def operator(n=200, backend="csr", seed=0):

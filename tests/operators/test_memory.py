@@ -8,7 +8,7 @@ import pytest
 import torch
 
 from svnn import as_operator
-from svnn.operators._cpu import memory
+from svnn.operators import _buffers as memory
 
 
 @pytest.fixture(autouse=True)

@@ -12,13 +12,13 @@ import numpy as np
 import pytest
 import torch
 
-from svnn.operators._cpu import threads
+from svnn.operators import _openmp as threads
 
 FORK = """
 import multiprocessing, os, signal, sys
 import numpy as np, torch
 import svnn
-from svnn.operators._cpu import threads
+from svnn.operators import _openmp as threads
 
 torch.set_num_threads(2)
 if sys.argv[1] == "plain threads":

@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from sklearn.utils.validation import check_is_fitted
 
-from svnn._parameters import boolean, declared, either, one_of, parameter, seed, share
+from svnn._parameters import boolean, declared, either, fitted, one_of, parameter, seed, share
 from svnn._types import AnyArray, ColumnLike, Matrix, RandomState
 from svnn.covariance._covariance import Estimate, Sparsifier
 from svnn.functional import Moments, acv_probabilities, acv_slope, floor_probabilities, sparsify
@@ -26,23 +26,6 @@ class ACV(Sparsifier):
     .. math:: p_{ij} = |\hat c_{ij}| / \max|\hat c|
 
     is the probability to keep an entry.
-
-    Attributes
-    ----------
-    covariance_ : ndarray or Tensor of shape (N, N)
-        The first realisation. A ``csr_array`` or sparse CSR tensor with more than ``dense_limit`` features; see
-        ``sparse_output``.
-    probabilities_ : ndarray or Tensor of shape (N, N)
-        Symmetric, with ones on the diagonal. Not there with more than ``dense_limit`` features.
-    sample_covariance_ : ndarray or Tensor of shape (N, N)
-        Not there with more than ``dense_limit`` features either.
-    slope_ : float
-        Probabilities are ``min(1, slope_ * |c|)``.
-    density_ : float
-        Share of off-diagonal entries of ``covariance_`` that are not zero.
-    location_ : ndarray or Tensor of shape (N,)
-    n_features_in_ : int
-    feature_names_in_ : ndarray of shape (N,), where X has named columns
 
     Notes
     -----
@@ -84,6 +67,20 @@ class ACV(Sparsifier):
     )
     random_state: RandomState = parameter(default=None, rule=seed(), doc="Seed of the first realisation.")
 
+    covariance_: Matrix | Tensor = fitted(
+        kind="ndarray or Tensor of shape (N, N)",
+        doc="""The first realisation. A ``csr_array`` or sparse CSR tensor with more than ``dense_limit`` features; see
+        ``sparse_output``.""",
+    )
+    probabilities_: AnyArray = fitted(
+        kind="ndarray or Tensor of shape (N, N)",
+        doc="Symmetric, with ones on the diagonal. Not there with more than ``dense_limit`` features.",
+    )
+    sample_covariance_: AnyArray = fitted(
+        kind="ndarray or Tensor of shape (N, N)", doc="Not there with more than ``dense_limit`` features."
+    )
+    slope_: float = fitted(kind="float", doc="Probabilities are ``min(1, slope_ * |c|)``.")
+
     def _from_moments(self, X: AnyArray, moments: Moments, sample_weight: ColumnLike | None) -> Estimate:
         rng, C = generator(self.random_state), moments.covariance
         P = acv_probabilities(C, self.density, self.max_over)
@@ -118,7 +115,9 @@ class ACV(Sparsifier):
         check_is_fitted(self, "covariance_")
         if hasattr(self, "_observations_"):
             return self._finished(self._draw_from_tiles(self._observations_, self.slope_, random_state).matrix)
-        return self._finished(sparsify(self.sample_covariance_, self.probabilities_, random_state, self.unbiased))
+        C: Any = self.sample_covariance_  # arrays or tensors, both of the same kind
+        P: Any = self.probabilities_
+        return self._finished(sparsify(C, P, random_state, self.unbiased))
 
     def _draw_from_tiles(self, data: Observations, slope: float, random_state: RandomState) -> Found:
         from svnn.covariance import tiles

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 
-from svnn._parameters import declared, number, one_of, parameter
+from svnn._parameters import declared, fitted, number, one_of, parameter
 from svnn._types import AnyArray, ColumnLike
 from svnn.covariance._covariance import Estimate, Sparsifier
 from svnn.covariance._hard_threshold import HardThreshold
@@ -20,18 +20,6 @@ class AdaptiveThreshold(Sparsifier):
     .. math:: \lambda_{ij} = \delta \sqrt{\theta_{ij} \log N / t}
 
     with :math:`\theta_{ij}` the variance of the products :math:`(x_i-\mu_i)(x_j-\mu_j)`.
-
-    Attributes
-    ----------
-    covariance_ : ndarray or Tensor of shape (N, N)
-        A ``csr_array`` or sparse CSR tensor with more than ``dense_limit`` features; see ``sparse_output``.
-    threshold_ : ndarray or Tensor of shape (N, N)
-        Not there with more than ``dense_limit`` features.
-    density_ : float
-        Share of off-diagonal entries that are not zero.
-    location_ : ndarray or Tensor of shape (N,)
-    n_features_in_ : int
-    feature_names_in_ : ndarray of shape (N,), where X has named columns
 
     References
     ----------
@@ -53,6 +41,10 @@ class AdaptiveThreshold(Sparsifier):
         default="hard", rule=one_of(*RULES), doc="What happens to the entries, see :mod:`svnn.functional`."
     )
     keep_diagonal: bool = parameter(default=HardThreshold.keep_diagonal, like=HardThreshold)
+
+    threshold_: AnyArray = fitted(
+        kind="ndarray or Tensor of shape (N, N)", doc="Not there with more than ``dense_limit`` features."
+    )
 
     def _from_moments(self, X: AnyArray, moments: Moments, sample_weight: ColumnLike | None) -> Estimate:
         spread = product_deviations(X, moments, sample_weight)

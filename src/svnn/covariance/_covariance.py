@@ -14,7 +14,7 @@ from sklearn.utils import Tags
 from sklearn.utils.validation import check_is_fitted
 
 from svnn._fitted import at_once
-from svnn._parameters import boolean, check_parameters, declared, integer, memory_size, one_of, parameter
+from svnn._parameters import boolean, check_parameters, declared, fitted, integer, memory_size, one_of, parameter
 from svnn._types import AnyArray, ColumnLike, DataLike, Matrix, MatrixLike
 from svnn._validation import check_data
 from svnn.covariance._gaussian import log_likelihood, precision, squared_distances, squared_norm
@@ -26,8 +26,14 @@ if TYPE_CHECKING:
     from torch import Tensor
 
 
+@declared
 class CovarianceEstimator(BaseEstimator):
     """A covariance estimator: ``fit`` sets ``location_`` and ``covariance_``, the methods here use them."""
+
+    covariance_: Matrix | Tensor = fitted(kind="ndarray or Tensor of shape (N, N)")
+    location_: AnyArray = fitted(kind="ndarray or Tensor of shape (N,)", doc="Means of the features.")
+    n_features_in_: int = fitted(kind="int")
+    feature_names_in_: np.ndarray = fitted(kind="ndarray of shape (N,)", doc="Only where X has named columns.")
 
     def __post_init__(self) -> None:
         # skfolio takes only estimators that count as its own. Its base class is abstract, and such a class keeps a
@@ -191,6 +197,12 @@ class Sparsifier(CovarianceEstimator):
     verbose: bool = parameter(
         default=False, rule=boolean(), doc="Show a progress bar on a terminal while tiles are computed."
     )
+
+    covariance_: Matrix | Tensor = fitted(
+        kind="ndarray or Tensor of shape (N, N)",
+        doc="""A ``csr_array`` or sparse CSR tensor with more than ``dense_limit`` features; see ``sparse_output``.""",
+    )
+    density_: float = fitted(kind="float", doc="Share of off-diagonal entries of ``covariance_`` that are not zero.")
 
     @at_once
     def fit(self, X: DataLike | Iterator[DataLike], y: object = None, sample_weight: ColumnLike | None = None) -> Self:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import warnings
-from typing import TYPE_CHECKING, NamedTuple, Self, cast
+from typing import TYPE_CHECKING, Any, NamedTuple, Self, cast
 
 import numpy as np
 import scipy.sparse as sp
@@ -14,7 +14,18 @@ from sklearn.utils.parallel import Parallel, delayed
 from sklearn.utils.validation import check_is_fitted
 
 from svnn._fitted import at_once
-from svnn._parameters import anything, boolean, check_parameters, declared, integer, number, one_of, parameter, share
+from svnn._parameters import (
+    anything,
+    boolean,
+    check_parameters,
+    declared,
+    fitted,
+    integer,
+    number,
+    one_of,
+    parameter,
+    share,
+)
 from svnn._types import ColumnLike, DataLike, Matrix
 from svnn.covariance._covariance import CovarianceEstimator, in_form, off_diagonal_density
 from svnn.covariance._hard_threshold import HardThreshold
@@ -43,24 +54,6 @@ class GraphicalLasso(CovarianceEstimator):
     with :math:`R` the sample correlations and :math:`\hat W = \hat\Theta^{-1}`. With :math:`D` the
     diagonal of the standard deviations, ``covariance_`` is :math:`D \hat W D` and ``precision_``
     :math:`D^{-1} \hat\Theta D^{-1}`, so that units do not matter.
-
-    Attributes
-    ----------
-    covariance_ : ndarray or Tensor of shape (N, N)
-        Block diagonal up to the order of the features, with the sample variances. A ``csr_array`` or sparse CSR tensor
-        with more than ``dense_limit`` features; see ``sparse_output``.
-    precision_ : ndarray or Tensor of shape (N, N)
-        Its inverse, of the same kind. A constant feature has a row of zeros in both.
-    n_components_ : int
-    density_ : float
-        Share of off-diagonal entries of ``precision_`` that are not zero.
-    n_iter_ : int
-        Most sweeps of any component; 0 where all have closed forms (one or two features).
-    ridge_ : float
-        The largest ridge that a component needed, 0 in good cases.
-    location_ : ndarray or Tensor of shape (N,)
-    n_features_in_ : int
-    feature_names_in_ : ndarray of shape (N,), where X has named columns
 
     Raises
     ------
@@ -132,24 +125,27 @@ class GraphicalLasso(CovarianceEstimator):
         doc="Up to so many features the N×N sample covariance is formed, and the result is dense.",
     )
 
+    covariance_: Matrix | Tensor = fitted(
+        kind="ndarray or Tensor of shape (N, N)",
+        doc="""Block diagonal up to the order of the features, with the sample variances. A ``csr_array`` or sparse CSR
+        tensor with more than ``dense_limit`` features; see ``sparse_output``.""",
+    )
+    precision_: Matrix | Tensor = fitted(
+        kind="ndarray or Tensor of shape (N, N)",
+        doc="Its inverse, of the same kind. A constant feature has a row of zeros in both.",
+    )
+    density_: float = fitted(kind="float", doc="Share of off-diagonal entries of ``precision_`` that are not zero.")
+    n_components_: int = fitted(kind="int", doc="Number of groups of features that are independent of each other.")
+    n_iter_: int = fitted(
+        kind="int", doc="Most sweeps of any component; 0 where all have closed forms (one or two features)."
+    )
+    ridge_: float = fitted(kind="float", doc="The largest ridge that a component needed, 0 in good cases.")
+
     @at_once
     def fit(self, X: DataLike, y: object = None, sample_weight: ColumnLike | None = None) -> Self:
-        """Estimate the covariance of ``X`` and its inverse.
-
-        Parameters
-        ----------
-        X : array, tensor or data frame of shape (t, N) or (t, N, F)
-            With three dimensions, every sample's F values are observations of the N nodes.
-        y : ignored
-        sample_weight : array of shape (t,), optional
-            Only ratios of weights matter.
-
-        Returns
-        -------
-        self
-        """
+        """Estimate the covariance of ``X``, of shape (t, N) or (t, N, F); see :meth:`HardThreshold.fit`."""
         check_parameters(self)
-        data = self._check(X)
+        data: Any = self._check(X)
         rows, weight = to_numpy(data), to_numpy(check_weight(sample_weight, data))
         location, C = self._screened(rows, weight)
         sd = np.sqrt(np.clip(C.diagonal().astype(np.float64), 0, None))

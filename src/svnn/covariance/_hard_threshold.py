@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import math
 from numbers import Real
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
-from svnn._parameters import boolean, declared, either, integer, number, parameter, seed, share
-from svnn._types import AnyArray, ColumnLike, RandomState
+from svnn._parameters import boolean, declared, either, fitted, integer, number, parameter, seed, share
+from svnn._types import AnyArray, Array, ColumnLike, Numbers, RandomState
 from svnn.covariance._covariance import Estimate, Sparsifier
 from svnn.functional import (
     Moments,
@@ -42,22 +42,6 @@ class HardThreshold(Sparsifier):
     .. math:: \tilde c_{ij} = \hat c_{ij} \text{ if } |\hat c_{ij}| \ge \tau / \sqrt t, \text{ else } 0
 
     which is Definition 2 of the paper. Variances are kept, unless ``keep_diagonal`` is False.
-
-    Attributes
-    ----------
-    covariance_ : ndarray or Tensor of shape (N, N)
-        A ``csr_array`` or sparse CSR tensor with more than ``dense_limit`` features; see ``sparse_output``.
-    threshold_ : float
-        The threshold that was applied: to correlations with ``tau="universal"`` and "cv", to covariances otherwise.
-        It is an (N, N) array where missing values make t differ between pairs, and an (N,) array with ``top_k``, where
-        the threshold of a pair is the smaller one of its two.
-    tau_ : float
-        The chosen value, with ``tau="cv"``.
-    density_ : float
-        Share of off-diagonal entries that are not zero.
-    location_ : ndarray or Tensor of shape (N,)
-    n_features_in_ : int
-    feature_names_in_ : ndarray of shape (N,), where X has named columns
 
     See Also
     --------
@@ -117,6 +101,14 @@ class HardThreshold(Sparsifier):
     scale: float = parameter(default=2.0, rule=number(0), doc="Factor of the universal threshold.")
     n_splits: int = parameter(default=10, rule=integer(1), doc='Number of random splits for ``tau="cv"``.')
     random_state: RandomState = parameter(default=None, rule=seed(), doc="Seed of those splits.")
+
+    threshold_: float | AnyArray = fitted(
+        kind="float or array",
+        doc="""The threshold that was applied: to correlations with ``tau="universal"`` and "cv", to covariances
+        otherwise. It is an (N, N) array where missing values make t differ between pairs, and an (N,) array with
+        ``top_k``, where the threshold of a pair is the smaller one of its two.""",
+    )
+    tau_: float = fitted(kind="float", doc='The value that was chosen, with ``tau="cv"`` only.')
 
     def _from_moments(self, X: AnyArray, moments: Moments, sample_weight: ColumnLike | None) -> Estimate:
         return threshold_moments(self, "hard", X, moments, sample_weight)
@@ -203,9 +195,9 @@ def one_threshold(
     estimator: HardThreshold | SoftThreshold,
     rule: str,
     X: AnyArray,
-    n_samples: float | AnyArray,
+    n_samples: Numbers,
     sample_weight: ColumnLike | None,
-) -> tuple[float | AnyArray, float | None]:
+) -> tuple[Numbers, float | None]:
     """Return the threshold by ``tau``, and the tau that cross-validation found where it was asked for."""
     if isinstance(estimator.tau, Real):
         return estimator.tau / n_samples**0.5, None
@@ -215,12 +207,13 @@ def one_threshold(
         if X.shape[1] > _CV_FEATURES:
             X = X[:, np.sort(generator(estimator.random_state).choice(X.shape[1], _CV_FEATURES, replace=False))]
         X = as_floating(X)
-    tau = cross_validated_tau(estimator, rule, X, sample_weight)
+    seen: Any = X  # an array or a tensor
+    tau = cross_validated_tau(estimator, rule, seen, sample_weight)
     return tau / n_samples**0.5, tau
 
 
 def cross_validated_tau(
-    estimator: HardThreshold | SoftThreshold, rule: str, X: AnyArray, sample_weight: ColumnLike | None
+    estimator: HardThreshold | SoftThreshold, rule: str, X: Array, sample_weight: ColumnLike | None
 ) -> float:
     r"""Return the :math:`\tau` whose thresholded estimate best predicts held-out correlations (Bickel & Levina 2008).
 
@@ -250,7 +243,7 @@ def cross_validated_tau(
     return float(grid[np.argmin(risk)])
 
 
-def _correlations(X: AnyArray, rows: np.ndarray, weight: AnyArray, missing: str) -> tuple[AnyArray, float | AnyArray]:
+def _correlations(X: Array, rows: np.ndarray, weight: Array, missing: str) -> tuple[Array, Any]:
     _, C, t = sample_moments(X[rows], 0, weight[rows], missing)
     sd = namespace(X).clip(C.diagonal(), 0, None) ** 0.5
     sd = namespace(X).where(sd > 0, sd, 1 + 0 * sd)

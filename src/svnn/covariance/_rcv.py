@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from sklearn.utils.validation import check_is_fitted
 
-from svnn._parameters import declared, integer, parameter, share
+from svnn._parameters import declared, fitted, integer, parameter, share
 from svnn._types import AnyArray, ColumnLike, Matrix, RandomState
 from svnn.covariance._acv import ACV
 from svnn.covariance._covariance import Estimate, Sparsifier
@@ -26,19 +26,6 @@ class RCV(Sparsifier):
     Probabilities to keep an entry, one per pair, are drawn from this distribution, clipped to [0, 1] and sorted. Pairs
     get them in the order of their absolute covariances.
 
-    Attributes
-    ----------
-    covariance_ : ndarray or Tensor of shape (N, N)
-        The first realisation; see ``sparse_output``.
-    probabilities_ : ndarray or Tensor of shape (N, N)
-        Symmetric, with ones on the diagonal.
-    sample_covariance_ : ndarray or Tensor of shape (N, N)
-    density_ : float
-        Share of off-diagonal entries of ``covariance_`` that are not zero.
-    location_ : ndarray or Tensor of shape (N,)
-    n_features_in_ : int
-    feature_names_in_ : ndarray of shape (N,), where X has named columns
-
     Examples
     --------
     >>> import numpy as np
@@ -57,6 +44,14 @@ class RCV(Sparsifier):
         default=10_000, rule=integer(0), doc="Ranks need all pairs at once, so more features than this are an error."
     )
 
+    covariance_: Matrix | Tensor = fitted(
+        kind="ndarray or Tensor of shape (N, N)", doc="The first realisation; see ``sparse_output``."
+    )
+    probabilities_: AnyArray = fitted(
+        kind="ndarray or Tensor of shape (N, N)", doc="Symmetric, with ones on the diagonal."
+    )
+    sample_covariance_: AnyArray = fitted(kind="ndarray or Tensor of shape (N, N)")
+
     def _from_moments(self, X: AnyArray, moments: Moments, sample_weight: ColumnLike | None) -> Estimate:
         rng, C = generator(self.random_state), moments.covariance
         P = rcv_probabilities(C, self.p, rng)
@@ -67,4 +62,6 @@ class RCV(Sparsifier):
     def sample(self, random_state: RandomState = None) -> Matrix | Tensor:
         """Draw a fresh realisation of the sparsified covariance; see :meth:`ACV.sample`."""
         check_is_fitted(self, "covariance_")
-        return self._finished(sparsify(self.sample_covariance_, self.probabilities_, random_state, self.unbiased))
+        C: Any = self.sample_covariance_  # arrays or tensors, both of the same kind
+        P: Any = self.probabilities_
+        return self._finished(sparsify(C, P, random_state, self.unbiased))

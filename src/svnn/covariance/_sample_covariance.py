@@ -3,17 +3,17 @@
 from __future__ import annotations
 
 import math
-from typing import NamedTuple, Self
+from typing import Any, NamedTuple, Self
 
 import numpy as np
 
 from svnn._fitted import at_once
-from svnn._parameters import check_parameters, declared, number, parameter
-from svnn._types import AnyArray, ColumnLike, DataLike
+from svnn._parameters import check_parameters, declared, fitted, number, parameter
+from svnn._types import AnyArray, Array, ColumnLike, DataLike
 from svnn.covariance._covariance import CovarianceEstimator, Sparsifier
 from svnn.functional import sample_moments
 from svnn.functional._array import namespace
-from svnn.functional._spread import check_variances, is_constant
+from svnn.functional._centring import check_variances, is_constant
 from svnn.functional.moments import check_ddof, relative_weight, weighted_moments
 
 
@@ -37,16 +37,6 @@ class SampleCovariance(CovarianceEstimator):
     r"""The sample covariance.
 
     .. math:: \hat C = \frac{1}{t - \text{ddof}} \sum_{i=1}^t (x_i - \hat\mu)(x_i - \hat\mu)^T
-
-    Attributes
-    ----------
-    covariance_ : ndarray or Tensor of shape (N, N)
-    location_ : ndarray or Tensor of shape (N,)
-    n_samples_ : float
-        Effective number of samples, :math:`(\sum w)^2/\sum w^2` with weights; an (N, N) array of the pairs' numbers
-        where values are missing.
-    n_features_in_ : int
-    feature_names_in_ : ndarray of shape (N,), where X has named columns
 
     See Also
     --------
@@ -74,24 +64,17 @@ class SampleCovariance(CovarianceEstimator):
     )
     missing: str = parameter(default=Sparsifier.missing, like=Sparsifier)
 
+    n_samples_: float | AnyArray = fitted(
+        kind="float",
+        doc=r"""Effective number of samples, :math:`(\sum w)^2/\sum w^2` with weights; an (N, N) array of the pairs'
+        numbers where values are missing.""",
+    )
+
     @at_once
     def fit(self, X: DataLike, y: object = None, sample_weight: ColumnLike | None = None) -> Self:
-        """Estimate the covariance of ``X``.
-
-        Parameters
-        ----------
-        X : array, tensor or data frame of shape (t, N) or (t, N, F)
-            With three dimensions, every sample's F values are observations of the N nodes.
-        y : ignored
-        sample_weight : array of shape (t,), optional
-            Only ratios of weights matter.
-
-        Returns
-        -------
-        self
-        """
+        """Estimate the covariance of ``X``, of shape (t, N) or (t, N, F); see :meth:`HardThreshold.fit`."""
         check_parameters(self)
-        data = self._check(X)
+        data: Any = self._check(X)
         if self.missing == "raise":
             return self._set(_totals(data, sample_weight))
         self.location_, self.covariance_, self.n_samples_ = sample_moments(data, self.ddof, sample_weight, self.missing)
@@ -101,22 +84,25 @@ class SampleCovariance(CovarianceEstimator):
     def partial_fit(self, X: DataLike, y: object = None, sample_weight: ColumnLike | None = None) -> Self:
         """Add the rows of ``X`` to those seen before.
 
-        Exact: the result is that of one ``fit`` on all rows, whatever the order and size of the
-        batches, up to rounding.
+        The result is that of one ``fit`` on all rows, up to rounding, whatever the order and size of the batches.
         """
         check_parameters(self)
         if self.missing == "pairwise":
             raise ValueError('partial_fit needs missing="raise"; fit all rows at once for pairwise covariances.')
         before: _Totals | None = getattr(self, "_totals_", None)
-        batch = _totals(self._check(X, reset=before is None, min_samples=1), sample_weight)
+        data: Any = self._check(X, reset=before is None, min_samples=1)
+        batch = _totals(data, sample_weight)
         return self._set(batch if before is None else _merge(before, batch))
 
     def _set(self, totals: _Totals) -> Self:
         """Take over the totals of all rows so far, and what follows from them."""
+        low: Any = totals.low  # arrays or tensors, all of the same kind
+        high: Any = totals.high
+        variance: Any = totals.covariance.diagonal()
         n_samples = totals.weight**2 / totals.squares
         check_ddof(n_samples, self.ddof)
-        constant = is_constant(totals.low, totals.high)
-        check_variances(totals.covariance.diagonal(), constant)
+        constant = is_constant(low, high)
+        check_variances(variance, constant)
         covariance = totals.covariance / (1 - self.ddof / n_samples)
         varies = ~constant
         self.covariance_ = namespace(covariance).where(varies[:, None] & varies, covariance, 0 * covariance)
@@ -124,7 +110,7 @@ class SampleCovariance(CovarianceEstimator):
         return self
 
 
-def _totals(X: AnyArray, sample_weight: ColumnLike | None) -> _Totals:
+def _totals(X: Array, sample_weight: ColumnLike | None) -> _Totals:
     weight, largest = relative_weight(sample_weight, X)
     centred, covariance = weighted_moments(X, weight)
     sums = float(weight.sum()), float((weight**2).sum())

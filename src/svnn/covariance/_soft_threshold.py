@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from svnn._parameters import declared, parameter
+from svnn._parameters import declared, fitted, parameter
 from svnn._types import AnyArray, ColumnLike, RandomState
 from svnn.covariance._covariance import Estimate, Sparsifier
 from svnn.covariance._hard_threshold import HardThreshold, threshold_moments, threshold_tiles
@@ -15,21 +15,8 @@ class SoftThreshold(Sparsifier):
 
     .. math:: \tilde c_{ij} = \operatorname{sign}(\hat c_{ij}) \max(|\hat c_{ij}| - \tau / \sqrt t, 0)
 
-    which is Definition 3 of the paper. Variances are kept, unless ``keep_diagonal`` is False. Parameters, attributes
-    and notes are those of :class:`HardThreshold`.
-
-    Attributes
-    ----------
-    covariance_ : ndarray or Tensor of shape (N, N)
-        A ``csr_array`` or sparse CSR tensor with more than ``dense_limit`` features; see ``sparse_output``.
-    threshold_ : float or array
-    tau_ : float
-        The chosen value, with ``tau="cv"``.
-    density_ : float
-        Share of off-diagonal entries that are not zero.
-    location_ : ndarray or Tensor of shape (N,)
-    n_features_in_ : int
-    feature_names_in_ : ndarray of shape (N,), where X has named columns
+    which is Definition 3 of the paper. Variances are kept, unless ``keep_diagonal`` is False. Parameters and
+    notes are those of :class:`HardThreshold`.
 
     Examples
     --------
@@ -47,6 +34,9 @@ class SoftThreshold(Sparsifier):
     scale: float = parameter(default=HardThreshold.scale, like=HardThreshold)
     n_splits: int = parameter(default=HardThreshold.n_splits, like=HardThreshold)
     random_state: RandomState = parameter(default=HardThreshold.random_state, like=HardThreshold)
+
+    threshold_: float | AnyArray = fitted(kind="float or array", doc="As that of :class:`HardThreshold`.")
+    tau_: float = fitted(kind="float", doc='The value that was chosen, with ``tau="cv"`` only.')
 
     def _from_moments(self, X: AnyArray, moments: Moments, sample_weight: ColumnLike | None) -> Estimate:
         return threshold_moments(self, "soft", X, moments, sample_weight)

@@ -11,13 +11,13 @@ from sklearn.utils.multiclass import check_classification_targets
 from sklearn.utils.validation import check_consistent_length, column_or_1d
 
 from svnn._fitted import at_once
-from svnn._parameters import anything, check_parameters, declared, parameter, seed
+from svnn._parameters import anything, check_parameters, declared, fitted, parameter, seed
 from svnn._types import ColumnLike, DataLike, HasFit, Matrix, RandomState
 from svnn._validation import check_data
 from svnn.covariance._covariance import CovarianceEstimator
 from svnn.covariance._resolve import fit_covariance, resolve, seeded
 from svnn.functional._array import is_torch, to_numpy
-from svnn.functional._spread import centre, check_variances, deviation, scaled
+from svnn.functional._centring import centre, check_variances, deviation, scaled
 from svnn.functional.moments import check_weight, observations
 
 
@@ -29,17 +29,6 @@ class WithinClass(CovarianceEstimator):
 
     with :math:`\pi_c` the share of class c, :math:`D_c` its standard deviations and :math:`\hat R_c` what the estimator
     makes of its z-scores. A feature that is constant within all classes has a row of zeros.
-
-    Attributes
-    ----------
-    covariance_ : ndarray of shape (N, N)
-        A ``csr_array`` where the estimator's is sparse.
-    precision_ : ndarray of shape (N, N)
-        Its (pseudo-)inverse, computed when asked for; of the kind of ``covariance_``.
-    location_ : ndarray of shape (N,)
-    classes_ : ndarray of the labels
-    n_features_in_ : int
-    feature_names_in_ : ndarray of shape (N,), where X has named columns
 
     See Also
     --------
@@ -86,6 +75,9 @@ class WithinClass(CovarianceEstimator):
         rule=seed(),
         doc="Seed of an estimator that is random and has none of its own; every class gets another.",
     )
+
+    covariance_: Matrix = fitted(kind="ndarray of shape (N, N)", doc="A ``csr_array`` where the estimator's is sparse.")
+    classes_: np.ndarray = fitted(kind="ndarray", doc="The labels.")
 
     @at_once
     def fit(self, X: DataLike, y: ColumnLike | None = None, sample_weight: ColumnLike | None = None) -> Self:
@@ -134,7 +126,7 @@ class WithinClass(CovarianceEstimator):
 
     @property
     def precision_(self) -> Matrix:
-        """The (pseudo-)inverse of the covariance, of shape (N, N)."""
+        """The (pseudo-)inverse of the covariance, of its kind, computed when asked for."""
         return self.get_precision()
 
     def __sklearn_tags__(self) -> Tags:
@@ -162,7 +154,7 @@ def _one_class(estimator: HasFit, X: np.ndarray, weight: np.ndarray | None) -> t
     largest = np.where(spread.max(1) > 0, spread.max(1), X.dtype.type(1))
     # Of a feature's F values, in units of the largest: squares neither overflow nor vanish.
     scale = largest * np.sqrt(np.mean((spread / largest[:, None]) ** 2, 1))
-    constant = centred.constant.reshape(spread.shape).all(1)
+    constant: np.ndarray = np.all(centred.constant.reshape(spread.shape), axis=1)
     divisor = np.repeat(np.where(constant, X.dtype.type(1), scale), spread.shape[1])
     Z = (centred.rest * (centred.unit / divisor)).reshape(X.shape)
     R = fit_covariance(estimator, Z, weight).covariance_

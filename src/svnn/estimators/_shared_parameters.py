@@ -23,8 +23,8 @@ from svnn._parameters import (
 )
 from svnn._types import RandomState
 from svnn.estimators._training import Callback
+from svnn.nn._layers import ACTIVATIONS
 from svnn.nn._readout import READOUTS
-from svnn.nn._svnn import ACTIVATIONS
 
 
 @declared

@@ -33,7 +33,7 @@ from svnn.estimators._targets import LabelTargets, NumberTargets, Targets
 from svnn.estimators._training import pick_device, plain_torch
 from svnn.estimators._training_data import Standardizer
 from svnn.nn import SVNN
-from svnn.nn._svnn import ACTIVATIONS
+from svnn.nn._layers import ACTIVATIONS
 from svnn.operators import CovarianceOperator, CSROperator, DenseOperator, LowRankOperator
 
 #: The classes that a file may name; ``load`` adds to them those that its caller gives, and no others.

@@ -17,8 +17,7 @@ import torch
 from torch import Tensor, nn
 
 from svnn.nn import CovarianceFilter, Readout, ShiftedSignals
-from svnn.nn._dropout import drawing_from
-from svnn.nn._norm import NodeNorm
+from svnn.nn._layers import NodeNorm, drawing_from
 
 Loss = Callable[[Tensor, Tensor], Tensor]
 Callback = Callable[[dict[str, float]], object]

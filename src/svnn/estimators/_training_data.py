@@ -15,7 +15,7 @@ from sklearn.utils import check_array, check_consistent_length, compute_sample_w
 from svnn._types import ColumnLike, DataLike
 from svnn._validation import check_data
 from svnn.functional._array import as_floating, is_torch, to_numpy
-from svnn.functional._spread import centre, deviation, is_constant
+from svnn.functional._centring import centre, deviation, is_constant
 from svnn.functional.moments import check_weight
 
 if TYPE_CHECKING:

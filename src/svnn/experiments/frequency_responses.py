@@ -64,7 +64,7 @@ def measure(dataset: str, settings: ResponseSettings) -> list[Row]:
     axis = np.linspace(min(both.min(), 0) * 1.1, both.max() * 1.1, 61)
     pairs = {"surface": np.stack(np.meshgrid(axis, axis, indexing="ij"), -1).reshape(-1, 2)}
     for number, (first, second) in enumerate((spectra[:2], spectra[2:]), 1):
-        pairs[f"realisation {number}"] = np.stack([first[::5], second[::5]], -1)
+        pairs[f"realisation {number}"] = np.stack([first, second], -1)[::-1][::5]
     for kind, at in pairs.items():
         rows += _rows(kind=kind, lam=at[:, 0], lam2=at[:, 1], h=generalized_response(h, at))
     return rows

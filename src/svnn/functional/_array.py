@@ -28,8 +28,8 @@ def namespace(array: object) -> ModuleType:
     return sys.modules["torch"] if is_torch(array) else np
 
 
-def to_numpy(array: DataLike) -> np.ndarray:
-    """Return an array, or a tensor on any device, as a numpy array, without a copy where that is possible."""
+def to_numpy(array: object) -> np.ndarray:
+    """Return a tensor on any device, or anything else that numpy can read, as an array; copy only where needed."""
     return array.detach().cpu().numpy() if is_torch(array) else np.asarray(array)
 
 

@@ -1,6 +1,7 @@
-"""One way in for matrices: whatever stands for a symmetric matrix, unwrapped and checked once.
+"""One way in for matrices: whatever stands for a symmetric matrix is unwrapped and checked here.
 
-Arrays, lists and frames; dense, COO and CSR tensors; scipy's sparse matrices; operators; fitted covariance estimators.
+That is arrays, lists and frames; dense, COO and CSR tensors; scipy's sparse matrices of any format; operators; fitted
+covariance estimators.
 """
 
 from __future__ import annotations
@@ -19,122 +20,162 @@ if TYPE_CHECKING:
 
     from svnn._types import Matrix, MatrixLike
 
-#: Largest difference from the transpose that counts as rounding, relative to the largest entry, by bytes per number.
-_ROUNDING = {2: 1e-2, 4: 1e-5}
+#: Entries that differ from their mirror image by less than this, relative to the largest entry, differ by rounding;
+#: numbers of 16 bits have three digits.
+_ROUNDING, _HALF_ROUNDING = 1e-5, 1e-2
 
 
-def stored_matrix(C: MatrixLike, name: str = "C", *, rounding: float = 1e-8) -> Matrix | Tensor:
+def stored_matrix(C: MatrixLike, name: str = "C") -> Matrix | Tensor:
     """Return ``C`` as it is best kept: an ndarray, a ``csr_array``, a dense tensor or a CSR tensor of real numbers.
 
-    An operator of C / s stands for C. Tensors stay on their device and in their graph of gradients, and nothing is
-    copied that need not be: the result may be the caller's own, and is not to be changed.
+    An operator of C / s stands for C, a fitted estimator for its covariance. Numbers keep their precision (integers
+    become float64). Tensors stay on their device and in their graph of gradients. Where entries differ from their
+    mirror image by rounding the matrix is made exactly symmetric, except for a tensor that requires gradients, which
+    is returned as it is. Nothing is copied that need not be: the result may be the caller's own, and is not to be
+    changed.
 
     Parameters
     ----------
     C : matrix of shape (N, N)
     name : str
         The argument that error messages name.
-    rounding : float
-        Largest difference from the transpose, relative to the largest entry, that is allowed in double precision.
 
     Raises
     ------
     ValueError
         Where ``C`` is not square, empty, not finite, not symmetric, or no matrix of real numbers.
+
+    Examples
+    --------
+    >>> stored_matrix([[1, 0], [0, 2]])
+    array([[1., 0.],
+           [0., 2.]])
     """
-    C = _unwrapped(C)
-    if is_torch(C):
-        C = _real_tensor(C, name)
-    elif sp.issparse(C):
-        C = sp.csr_array(C)
-        if C.dtype.kind not in "fiub":
-            raise ValueError(f"{name} must be a matrix of real numbers, got dtype {C.dtype}.")
-        C = C if C.dtype.kind == "f" else C.astype(np.float64)
-    else:
-        C = _real_array(C, name)
-    if C.ndim != 2 or C.shape[0] != C.shape[1] or not C.shape[0]:
-        raise ValueError(f"{name} must be a square matrix with at least one row, got shape {tuple(C.shape)}.")
-    _check_entries(C, name, rounding)
-    return C
+    matrix: Any = own_matrix(C, name)
+    if is_torch(matrix):
+        matrix = matrix if matrix.is_floating_point() else matrix.double()
+    elif matrix.dtype.kind != "f" or matrix.dtype.itemsize > 8 or not matrix.dtype.isnative:
+        try:
+            matrix = matrix.astype(np.float64)
+        except (TypeError, ValueError) as error:
+            raise ValueError(f"{name} must be a matrix of real numbers, got {type(C).__name__}: {error}") from error
+    if matrix.ndim != 2 or matrix.shape[0] != matrix.shape[1] or not matrix.shape[0]:
+        raise ValueError(f"{name} must be a square matrix with at least one row, got shape {tuple(matrix.shape)}.")
+    # Sparse tensors are checked, and where needed made symmetric, as matrices of scipy.
+    values: Any = _scipy_matrix(matrix) if is_sparse_tensor(matrix) else matrix
+    rounding = _HALF_ROUNDING if matrix.dtype.itemsize == 2 else _ROUNDING
+    difference = _asymmetry(values.detach() if is_torch(values) else values, rounding, name)
+    if difference == 0 or (is_torch(matrix) and matrix.requires_grad):
+        return matrix
+    symmetric = 0.5 * values + 0.5 * values.T
+    return like_tensor(symmetric, matrix) if is_sparse_tensor(matrix) else symmetric
 
 
 def numpy_matrix(C: MatrixLike, name: str = "C") -> Matrix:
     """Return ``C`` in float64, exactly symmetric: a ``csr_array`` where it came sparse, an ndarray otherwise.
 
     Takes what :func:`stored_matrix` takes. The result may be the caller's own array: it is not to be changed.
+
+    Examples
+    --------
+    >>> numpy_matrix(sp.eye_array(3, dtype=int)).dtype
+    dtype('float64')
     """
     given: Any = C
     if hasattr(C, "to_dense") and not is_torch(C):
         given = given.to(dtype=sys.modules["torch"].float64)  # so that C / s times s is not rounded to single precision
-    stored = stored_matrix(given, name, rounding=1e-5)
-    if is_torch(stored):
-        stored = _scipy(stored) if _is_sparse_tensor(stored) else numpy_values(stored)
-    stored = stored.astype(np.float64, copy=False)
-    if sp.issparse(stored):
-        return sp.csr_array((stored + stored.T) / 2)
-    return stored if (stored == stored.T).all() else (stored + stored.T) / 2
+    stored: Any = stored_matrix(given, name)
+    learned = is_torch(stored) and stored.requires_grad
+    matrix: Any = plain_values(stored).astype(np.float64, copy=False)
+    return 0.5 * matrix + 0.5 * matrix.T if learned else matrix
 
 
-def numpy_values(array: Tensor) -> np.ndarray:
-    """Return a dense tensor as an array; numpy has no numbers of the 16 bits that torch calls bfloat16."""
-    array = array.detach().cpu()
-    return (array.float() if array.dtype.itemsize < 4 else array).numpy()
-
-
-def _unwrapped(C: Any) -> Any:
-    """Return the matrix of a fitted estimator or of an operator, anything else as it is."""
-    C = getattr(C, "covariance_", C)
-    if not hasattr(C, "to_dense") or is_torch(C):
-        return C
-    matrix = C.to_scipy() if C.backend == "csr" and not C.requires_grad else C.to_dense()
-    return matrix if C.scale is None else matrix * C.scale
-
-
-def _real_tensor(C: Any, name: str) -> Any:
-    if C.is_complex():
-        raise ValueError(f"{name} must be real, got complex numbers.")
-    C = C if C.is_floating_point() else C.double()
-    if not _is_sparse_tensor(C):
-        return C
-    with warnings.catch_warnings():
-        warnings.filterwarnings("ignore", message="Sparse CSR tensor support is in beta")
-        return C.to_sparse_coo().coalesce().to_sparse_csr()
-
-
-def _real_array(C: Any, name: str) -> np.ndarray:
-    if np.iscomplexobj(C):
-        raise ValueError(f"{name} must be real, got complex numbers.")
+def own_matrix(C: MatrixLike, name: str = "C") -> Matrix | Tensor:
+    """Return the matrix that ``C`` stands for, kept as by :func:`stored_matrix`, but unchecked and of any real type."""
+    matrix: Any = getattr(C, "covariance_", C)
+    if hasattr(matrix, "to_dense") and not is_torch(matrix):  # an operator
+        scale = 1.0 if matrix.scale is None else matrix.scale
+        matrix = matrix.to_scipy() if matrix.backend == "csr" and not matrix.requires_grad else matrix.to_dense()
+        matrix = matrix if scale == 1.0 else matrix * scale
+    if is_torch(matrix):
+        if matrix.is_complex():
+            raise ValueError(f"{name} must be real, got complex numbers.")
+        return _csr_tensor(matrix) if is_sparse_tensor(matrix) else matrix
+    if sp.issparse(matrix):
+        if matrix.dtype.kind not in "fiub":
+            raise ValueError(f"{name} must be a matrix of real numbers, got dtype {matrix.dtype}.")
+        return sp.csr_array(matrix)
+    if hasattr(matrix, "get_params"):
+        raise ValueError(f"{name} is a {type(matrix).__name__} without a covariance; fit it first.")
+    if isinstance(matrix, np.ma.MaskedArray):
+        matrix = np.ma.filled(matrix.astype(np.float64), np.nan)
     try:
-        array = np.asarray(C)
-        return array if array.dtype.kind == "f" else array.astype(np.float64)
+        array = np.asarray(matrix)
     except (TypeError, ValueError) as error:
         raise ValueError(f"{name} must be a matrix of real numbers, got {type(C).__name__}: {error}") from error
+    if array.dtype.kind == "c":
+        raise ValueError(f"{name} must be real, got complex numbers.")
+    if array.dtype.kind not in "fiubO":
+        raise ValueError(f"{name} must be a matrix of real numbers, got {type(C).__name__} of dtype {array.dtype}.")
+    return array
 
 
-def _check_entries(C: Any, name: str, rounding: float) -> None:
-    """Raise where entries are not finite, or differ from their mirror by more than rounding."""
-    values = _scipy(C) if is_torch(C) and _is_sparse_tensor(C) else C.detach() if is_torch(C) else C
-    entries = values.data if sp.issparse(values) else values
-    xp = sys.modules["torch"] if is_torch(entries) else np
+def plain_values(matrix: Matrix | Tensor) -> Matrix:
+    """Return an ndarray for an array or a dense tensor, a ``csr_array`` for a sparse matrix or tensor."""
+    if not is_torch(matrix):
+        return matrix
+    return _scipy_matrix(matrix) if is_sparse_tensor(matrix) else numpy_values(matrix)
+
+
+def numpy_values(tensor: Tensor) -> np.ndarray:
+    """Return a dense tensor as an array; numpy and scipy do not compute with numbers of 16 bits."""
+    tensor = tensor.detach().cpu()
+    values: np.ndarray = (
+        tensor.float() if tensor.dtype.itemsize < 4 and tensor.is_floating_point() else tensor
+    ).numpy()
+    return values
+
+
+def is_sparse_tensor(matrix: object) -> bool:
+    """Say whether ``matrix`` is a tensor that is not stored densely."""
+    return is_torch(matrix) and matrix.layout != sys.modules["torch"].strided
+
+
+def like_tensor(matrix: sp.csr_array, like: Tensor) -> Tensor:
+    """Return a sparse matrix as a tensor of the layout, precision and device of ``like``."""
+    torch = sys.modules["torch"]
+    coo = matrix.tocoo()
+    indices = torch.from_numpy(np.stack([coo.row, coo.col]).astype(np.int64))
+    tensor = torch.sparse_coo_tensor(indices, torch.from_numpy(coo.data), matrix.shape).to(like.device, like.dtype)
+    return _csr_tensor(tensor) if like.layout == torch.sparse_csr else tensor.coalesce()
+
+
+def _csr_tensor(matrix: Tensor) -> Tensor:
+    with warnings.catch_warnings():
+        warnings.filterwarnings("ignore", message="Sparse (CSR tensor support|invariant checks)")
+        return matrix.to_sparse_coo().coalesce().to_sparse_csr()
+
+
+def _scipy_matrix(matrix: Tensor) -> sp.csr_array:
+    coo = matrix.detach().cpu().to_sparse_coo().coalesce()
+    rows, columns = coo.indices().numpy()
+    return sp.csr_array((numpy_values(coo.values()), (rows, columns)), shape=tuple(matrix.shape))
+
+
+def _asymmetry(matrix: Any, rounding: float, name: str) -> float:
+    """Return the largest difference of an entry from its mirror image; raise where that is more than rounding."""
+    entries = matrix.data if sp.issparse(matrix) else matrix
+    xp: Any = sys.modules["torch"] if is_torch(entries) else np
     if not bool(xp.isfinite(entries).all()):
         raise ValueError(f"{name} holds NaN or infinite values; remove or impute them, or estimate it without them.")
-    if not sp.issparse(values) and bool((values == values.T).all()):
-        return  # as almost always, and quicker to see than the largest difference
+    if not sp.issparse(matrix) and bool((matrix == matrix.T).all()):
+        return 0.0  # as almost always, and quicker to see than the largest difference
     size = float(abs(entries).max()) if len(entries) else 0.0
-    difference = float(abs(values - values.T).max())
-    if difference > max(rounding, _ROUNDING.get(entries.dtype.itemsize, 0.0)) * size:
+    with np.errstate(over="ignore"):
+        difference = float(abs(matrix - matrix.T).max())
+    if difference > rounding * size:
         raise ValueError(
-            f"{name} is not symmetric: it differs from its transpose by up to {difference:.3g} (largest entry "
-            f"{size:.3g}). If that is rounding, pass ({name} + {name}.T) / 2."
+            f"{name} is not symmetric: entries differ by up to {difference:.3g} from their mirror images (the largest "
+            f"entry is {size:.3g}). If that is rounding, pass ({name} + {name}.T) / 2."
         )
-
-
-def _is_sparse_tensor(C: Any) -> bool:
-    return bool(C.layout != sys.modules["torch"].strided)
-
-
-def _scipy(C: Any) -> sp.csr_array:
-    """Return a sparse tensor as a ``csr_array``."""
-    C = C.detach().cpu().to_sparse_coo().coalesce()
-    rows, columns = C.indices().numpy()
-    return sp.csr_array((numpy_values(C.values()), (rows, columns)), shape=tuple(C.shape))
+    return difference

@@ -15,7 +15,7 @@ import numpy as np
 
 from svnn._types import AnyArray, Array, ColumnLike, DataLike
 from svnn.functional._array import as_floating, is_torch, like, namespace, to_numpy, upper_values
-from svnn.functional._spread import Centred, centre, check_variances, in_units, power_of_two
+from svnn.functional._centring import Centred, centre, check_variances, in_units, power_of_two
 
 if TYPE_CHECKING:
     from torch import Tensor
@@ -73,7 +73,7 @@ def sample_moments(
 def weighted_moments(X: Array, weight: Array) -> tuple[Centred[Array], Array]:
     """Return the centred observations of data without NaN, and their covariance.
 
-    Covariances that overflow are infinite; :func:`svnn.functional._spread.check_variances` finds them.
+    Covariances that overflow are infinite; :func:`svnn.functional._centring.check_variances` finds them.
     """
     rows, weight = observations(X, weight)
     share = weight / weight.sum()

@@ -9,7 +9,7 @@ import numpy as np
 
 from svnn._types import Array, RandomState
 from svnn.functional._array import as_matrix, from_upper, generator, like, namespace, unit_interval, upper_values
-from svnn.functional._spread import power_of_two
+from svnn.functional._centring import power_of_two
 
 
 def acv_probabilities(C: Array, density: float | None = None, max_over: str = "all") -> Array:

@@ -3,27 +3,33 @@
 from __future__ import annotations
 
 import math
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import scipy.linalg
 import scipy.sparse as sp
 from scipy.sparse.csgraph import connected_components
 
-from svnn.functional._array import as_matrix, is_torch, namespace
+from svnn.functional._array import is_torch, like, namespace
+from svnn.functional._centring import power_of_two
 from svnn.functional._lanczos import lowest_bound
-from svnn.functional._spread import power_of_two
+from svnn.functional._matrix import is_sparse_tensor, like_tensor, plain_values, stored_matrix
+
+if TYPE_CHECKING:
+    from torch import Tensor
+
+    from svnn._types import Matrix, MatrixLike
 
 #: Up to this size a dense solver is faster than Lanczos.
 _DENSE_EIGEN_LIMIT = 256
 
 
-def psd_repair(C: Any, method: str) -> Any:
+def psd_repair(C: MatrixLike, method: str) -> Matrix | Tensor:
     r"""Return the positive semidefinite matrix that ``method`` makes of ``C``.
 
     Parameters
     ----------
-    C : ndarray, Tensor or scipy sparse array of shape (N, N)
+    C : array, scipy sparse array, Tensor (dense, COO or CSR), fitted estimator or operator, of shape (N, N)
     method : {"load", "shrink", "clip"}
         - "load" adds :math:`-\lambda_{\min}(C)` to the diagonal where that is positive.
         - "shrink" multiplies the off-diagonal part :math:`O` by
@@ -35,7 +41,9 @@ def psd_repair(C: Any, method: str) -> Any:
 
     Returns
     -------
-    The same kind as ``C``; ``C`` itself where nothing is to repair.
+    A matrix of the same kind as ``C``: an array, a ``csr_array``, or a tensor of the same layout and on the same
+    device. An estimator or an operator gives what its matrix gives. Where nothing is to repair, that is ``C`` itself.
+    Gradients pass through dense tensors; the smallest eigenvalue counts as a constant.
 
     Examples
     --------
@@ -46,11 +54,26 @@ def psd_repair(C: Any, method: str) -> Any:
     """
     if method not in ("load", "shrink", "clip"):
         raise ValueError(f'method must be "load", "shrink" or "clip", got {method!r}.')
-    C = _as_sparse(C) if sp.issparse(C) else as_matrix(C)
-    return {"load": _load, "shrink": _shrink, "clip": _clip}[method](C)
+    given: Any = getattr(C, "covariance_", C)
+    stored: Any = stored_matrix(C)
+    repair = {"load": _load, "shrink": _shrink, "clip": _clip}[method]
+    if is_sparse_tensor(stored):
+        if stored.requires_grad:
+            raise ValueError(
+                "C is a sparse tensor that requires gradients, which a repair cannot give; use C.to_dense()."
+            )
+        values = plain_values(stored)
+        repaired = repair(values)
+        return given if repaired is values and is_torch(given) else like_tensor(repaired, given)
+    if stored.dtype.itemsize > 2:
+        return repair(stored)
+    # No library finds eigenvalues in half precision.
+    single = stored.float() if is_torch(stored) else stored.astype(np.float32)
+    repaired = repair(single)
+    return stored if repaired is single else like(repaired, stored)
 
 
-def smallest_eigenvalue(C: Any) -> float:
+def smallest_eigenvalue(C: MatrixLike) -> float:
     """Return a lower bound of the smallest eigenvalue of a symmetric matrix, tight to rounding where possible.
 
     Large sparse matrices fall into the connected components of their graph. The eigenvalues of small
@@ -64,9 +87,16 @@ def smallest_eigenvalue(C: Any) -> float:
     >>> round(smallest_eigenvalue(np.array([[1.0, 2.0], [2.0, 1.0]])), 12)
     -1.0
     """
+    stored = stored_matrix(C)
+    return _lowest(plain_values(stored) if is_sparse_tensor(stored) else stored)
+
+
+def _lowest(C: Any) -> float:
+    """Return the smallest eigenvalue, or a lower bound of it, of a checked matrix."""
     if is_torch(C):
-        return float(namespace(C).linalg.eigvalsh(C)[0])
+        return float(namespace(C).linalg.eigvalsh(C if C.dtype.itemsize > 2 else C.float())[0])
     if not sp.issparse(C):
+        C = C if C.dtype.itemsize > 2 else C.astype(np.float32)
         return float(scipy.linalg.eigh(C, eigvals_only=True, subset_by_index=[0, 0])[0])
     C = sp.csr_array(C).astype(np.float64)
     C.sum_duplicates()
@@ -99,8 +129,11 @@ def _lowest_of_blocks(C: Any, nodes: np.ndarray) -> float:
     return float(np.linalg.eigvalsh(blocks)[:, 0].min())
 
 
+# -- repairs of a checked matrix: an ndarray, a dense tensor or a csr_array --------------------------
+
+
 def _load(C: Any) -> Any:
-    deficit = -smallest_eigenvalue(C)
+    deficit = -_lowest(C)
     return C if deficit <= 0 else C + _diag(0 * C.diagonal() + deficit, C)
 
 
@@ -115,7 +148,7 @@ def _shrink(C: Any) -> Any:
             'C has covariances with a feature of zero variance, and method "shrink" keeps both; use "load" or "clip".'
         )
     scaling = _diag((variances + 1 * empty) ** -0.5, C)
-    lowest = smallest_eigenvalue(scaling @ off @ scaling)
+    lowest = _lowest(scaling @ off @ scaling)
     return C if lowest >= -1 else off * (-1 / lowest) + _diag(variances, C)
 
 
@@ -128,15 +161,6 @@ def _clip(C: Any) -> Any:
         return C
     clipped = (vectors * xp.clip(values, 0, None)) @ vectors.T
     return (clipped + clipped.T) / 2
-
-
-def _as_sparse(C: Any) -> Any:
-    if C.shape[0] != C.shape[1]:
-        raise ValueError(f"C must be a square matrix, got shape {C.shape}.")
-    C = sp.csr_array(C)
-    if not np.isfinite(C.data).all():
-        raise ValueError("C holds NaN or infinite values; remove or impute them first.")
-    return C
 
 
 def _diag(values: Any, C: Any) -> Any:

@@ -3,12 +3,20 @@
 from __future__ import annotations
 
 import math
-from typing import Any
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, TypeAlias
 
 import torch
 from torch import Tensor, nn
 
+from svnn.nn._shifted import ShiftedSignals
 from svnn.operators import CovarianceOperator, as_operator
+
+if TYPE_CHECKING:
+    from svnn._types import MatrixLike
+
+    #: The shift of a filter: an operator or a matrix, or a sequence of them; None where the order is 0.
+    ShiftLike: TypeAlias = MatrixLike | Sequence[MatrixLike] | None
 
 
 class CovarianceFilter(nn.Module):
@@ -64,15 +72,15 @@ class CovarianceFilter(nn.Module):
         if self.bias is not None:
             nn.init.uniform_(self.bias, -bound, bound, generator)
 
-    def forward(self, x: Tensor, shift: Any = None) -> Tensor:
+    def forward(self, x: Tensor | ShiftedSignals, shift: ShiftLike = None) -> Tensor:
         r"""Filter ``x``.
 
         Parameters
         ----------
-        x : Tensor of shape (…, N, in_features)
+        x : Tensor of shape (…, N, in_features), or ShiftedSignals
         shift : CovarianceOperator, matrix, or sequence of ``order`` of them
             A sequence :math:`\tilde C_1, …, \tilde C_K` makes the stochastic filter of Def. 5,
-            :math:`\sum_k \tilde C_k \cdots \tilde C_1 x W_k`.
+            :math:`\sum_k \tilde C_k \cdots \tilde C_1 x W_k`. Signals that are shifted already need none.
 
         Returns
         -------
@@ -80,6 +88,10 @@ class CovarianceFilter(nn.Module):
         """
         if x.shape[-1] != self.in_features:
             raise ValueError(f"x has {x.shape[-1]} values per node, the filter takes {self.in_features}.")
+        if isinstance(x, ShiftedSignals):
+            if x.order != self.order:
+                raise ValueError(f"x was shifted {x.order} times, but the filter has order {self.order}.")
+            return x.filtered(self.weight, self.bias)
         shifts = as_shifts(shift, self.order)
         if shifts and all(s is shifts[0] for s in shifts):
             return shifts[0].filter(x, self.weight, self.bias)
@@ -92,7 +104,7 @@ class CovarianceFilter(nn.Module):
         return f"{self.in_features}, {self.out_features}, order={self.order}, bias={self.bias is not None}"
 
 
-def as_shifts(shift: Any, order: int) -> list[CovarianceOperator]:
+def as_shifts(shift: ShiftLike, order: int) -> list[CovarianceOperator]:
     """Return the ``order`` operators that ``shift`` stands for: one repeated, or as many as given."""
     if order == 0:
         return []

@@ -1,11 +1,11 @@
-"""From node embeddings to one vector a sample."""
+"""From node embeddings to one vector per sample."""
 
 from __future__ import annotations
 
 import torch
 from torch import Tensor, nn
 
-from svnn.nn._dropout import SeededDropout
+from svnn.nn._layers import SeededDropout
 
 READOUTS = ("mean", "weighted", "flatten")
 
@@ -17,18 +17,18 @@ class Readout(nn.Module):
     ----------
     kind : {"mean", "weighted", "flatten"}
         - "mean": the average over nodes; any N.
-        - "weighted": ``heads`` learned weights a node, :math:`\frac1N \sum_j a_{hj} u_j`, starting
-          as the mean.
+        - "weighted": ``heads`` learned weights per node, :math:`\frac1N \sum_j a_{hj} u_j`. All
+          weights are 1 at the start, which makes the mean.
         - "flatten": all embeddings side by side.
     in_features : int
         F, the values per node.
     n_nodes : int, optional
-        N; needed by all but the mean.
+        N; "weighted" and "flatten" need it.
     heads : int, default=1
         Number of weight vectors of the weighted readout.
     node_dropout : float in [0, 1), default=0.0
-        Share of the nodes left out of a sample's readout at random during training. Where nodes are
-        correlated, no single one of them should be relied on.
+        Share of the nodes that are left out of a sample's readout at random during training. Where nodes
+        are correlated, the network should not rely on a single one of them.
 
     Examples
     --------
@@ -66,35 +66,23 @@ class Readout(nn.Module):
             nn.init.ones_(self.weight)
 
     def forward(self, u: Tensor) -> Tensor:
-        weights = self.weights(u)
-        if weights is not None:
-            return (weights @ u).flatten(-2)
-        return self._drop(u.new_ones(*u.shape[:-1], 1)).mul(u).flatten(-2) if self._dropping() else u.flatten(-2)
-
-    def weights(self, u: Tensor) -> Tensor | None:
-        """Return the nodes' weights (heads, N) in the pooled embeddings, or (…, heads, N) where samples differ.
-
-        ``flatten`` has none.
-        """
         n = u.shape[-2]
         if self.n_nodes is not None and n != self.n_nodes:
             raise ValueError(
                 f'readout="{self.kind}" was built for {self.n_nodes} nodes and cannot run on {n}; '
                 'only readout="mean" transfers to another number of nodes.'
             )
+        dropping = self.training and self.node_dropout.p > 0
         if self.kind == "flatten":
-            return None
+            kept = u * self.node_dropout(u.new_ones(*u.shape[:-1], 1)) if dropping else u
+            return kept.flatten(-2)
+        if self.kind == "mean" and not dropping:
+            return u.mean(-2)
         weights = self.weight / n if self.kind == "weighted" else u.new_full((1, n), 1 / n)
-        if self._dropping():  # the weights are far fewer than the embeddings
-            weights = weights * self._drop(u.new_ones(*u.shape[:-2], 1, n))
-        return weights
-
-    def _dropping(self) -> bool:
-        return self.training and self.node_dropout.p > 0
-
-    def _drop(self, ones: Tensor) -> Tensor:
-        kept: Tensor = self.node_dropout(ones)
-        return kept
+        if dropping:  # the weights are far fewer than the embeddings
+            weights = weights * self.node_dropout(u.new_ones(*u.shape[:-2], 1, n))
+        # With as many matrices of weights as samples, torch does not rearrange the embeddings to make one product.
+        return (weights.expand(*u.shape[:-2], -1, -1) @ u).flatten(-2)
 
     def extra_repr(self) -> str:
         return f"{self.kind}, out_features={self.out_features}"

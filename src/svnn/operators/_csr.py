@@ -10,10 +10,11 @@ import scipy.sparse as sp
 import torch
 from torch import Tensor
 
-from svnn.operators._base import CovarianceOperator, fused, numpy_values
-from svnn.operators._cpu.passes import CPUMatrix, kernels
-from svnn.operators._fused_bank import ShiftPasses, fused_filter_bank
-from svnn.operators._gpu.passes import GPUMatrix
+from svnn.functional._matrix import numpy_values
+from svnn.operators._cpu_passes import CPUMatrix, kernels
+from svnn.operators._gpu_passes import GPUMatrix
+from svnn.operators._operator import CovarianceOperator
+from svnn.operators._shift_bank import ShiftPasses, fused_filter_bank
 
 
 class CSROperator(CovarianceOperator):
@@ -32,10 +33,11 @@ class CSROperator(CovarianceOperator):
         self.shape = (n, n)
 
     @classmethod
-    def from_scipy(cls, C: Any) -> CSROperator:
-        C = sp.csr_array(C)
-        C.sum_duplicates()
-        return cls(*(torch.from_numpy(a.copy()) for a in (C.data, C.indices, C.indptr)))
+    def from_scipy(cls, C: sp.sparray | sp.spmatrix) -> CSROperator:
+        """Store a copy of a sparse matrix."""
+        copied = sp.csr_array(C, copy=True)
+        copied.sum_duplicates()
+        return cls(*(torch.from_numpy(a) for a in (copied.data, copied.indices, copied.indptr)))
 
     @classmethod
     def from_dense(cls, C: Tensor) -> CSROperator:
@@ -45,23 +47,23 @@ class CSROperator(CovarianceOperator):
 
     @classmethod
     def from_sparse(cls, C: Tensor) -> CSROperator:
-        """Store a sparse tensor, COO or CSR; gradients find their way back to its values."""
+        """Store a copy of a sparse tensor, COO or CSR; gradients find their way back to its values."""
         coo = C.to_sparse_coo().coalesce()
         rows, columns = coo.indices()
-        return cls(coo.values(), columns, _row_starts(rows, len(C)))
+        return cls(coo.values().clone(), columns.clone(), _row_starts(rows, len(C)))
 
     def _matmul(self, x: Tensor) -> Tensor:
         if x.dtype in (torch.float16, torch.bfloat16):  # which sparse products do not know on every device
-            return self._cast(torch.float32)._matmul(x.float()).to(x.dtype)
+            return self._in_dtype_of(x.float())._matmul(x.float()).to(x.dtype)
         if self.values.requires_grad:
             (rows, columns), _ = self.edge_index()
             return torch.zeros_like(x).index_add(0, rows, self.values[:, None] * x[columns])
         product: Tensor = _SymmetricProduct.apply(x, self._torch())
         return product
 
-    def _filter(self, x: Tensor, weight: Tensor, bias: Tensor | None) -> Tensor | None:
-        if self.values.requires_grad or not fused(x, weight) or (x.device.type == "cpu" and kernels() is None):
-            return None
+    def _filter(self, x: Tensor, weight: Tensor, bias: Tensor | None) -> Tensor:
+        if x.device.type == "cpu" and kernels() is None:
+            return self._reference_filter(x, weight, bias)
         return fused_filter_bank(self._passes(), x.contiguous(), weight, bias)
 
     def _passes(self) -> ShiftPasses:
@@ -87,7 +89,7 @@ class CSROperator(CovarianceOperator):
     def _tensors(self) -> tuple[Tensor, ...]:
         return self.values, self.columns, self.row_starts
 
-    def _map(self, function: Callable[[Tensor], Tensor], factor: float = 1.0) -> None:
+    def _map(self, function: Callable[[Tensor], Tensor], factor: float | Tensor = 1.0) -> None:
         self.values, self.columns, self.row_starts = map(function, self._tensors())
         if factor != 1.0:
             self.values = self.values * factor

@@ -3,13 +3,16 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Any
+from typing import TYPE_CHECKING
 
 import numpy as np
 import torch
 from torch import Tensor
 
-from svnn.operators._base import CovarianceOperator
+from svnn.operators._operator import CovarianceOperator
+
+if TYPE_CHECKING:
+    from svnn._types import DataLike
 
 
 class LowRankOperator(CovarianceOperator):
@@ -37,7 +40,7 @@ class LowRankOperator(CovarianceOperator):
     def _tensors(self) -> tuple[Tensor, ...]:
         return self.factor, self.weight
 
-    def _map(self, function: Callable[[Tensor], Tensor], factor: float = 1.0) -> None:
+    def _map(self, function: Callable[[Tensor], Tensor], factor: float | Tensor = 1.0) -> None:
         self.factor, self.weight = map(function, self._tensors())
         if factor != 1.0:
             self.weight = self.weight * factor
@@ -46,7 +49,7 @@ class LowRankOperator(CovarianceOperator):
         return (self.factor * self.weight) @ self.factor.T
 
 
-def from_data(X: Any, ddof: float = 0, dtype: torch.dtype | None = None) -> LowRankOperator:
+def from_data(X: DataLike, ddof: float = 0, dtype: torch.dtype | None = None) -> LowRankOperator:
     r"""Return the sample covariance of ``X`` as an operator, without forming it.
 
     .. math:: \hat C x = Z^T (Z x) / (t - \text{ddof}), \qquad Z = X - \hat\mu

@@ -1,4 +1,7 @@
-"""The filter bank of a dense matrix in its eigenbasis, where it is a product with one matrix a node."""
+"""The filter bank of a dense matrix in its eigenbasis, where every node has one matrix to multiply its values with.
+
+TODO
+"""
 
 from __future__ import annotations
 
@@ -7,11 +10,13 @@ from typing import Any, NamedTuple
 import torch
 from torch import Tensor
 
-from svnn.operators._cpu.memory import empty, workspace
-from svnn.operators._fused_bank import chunks, column_sums
+from svnn.operators._buffers import empty, workspace
+from svnn.operators._shift_bank import chunks, column_sums
 
 #: Bytes of rotated signals made at a time; every node's product should have many rows.
 _CHUNK_BYTES = 2**24
+#: Up to this size, and with at least so many values per node, a product per sample is faster than one for all samples.
+_PER_SAMPLE_LIMIT, _PER_SAMPLE_VALUES = 256, 16
 
 
 class Spectrum(NamedTuple):
@@ -27,10 +32,20 @@ def spectral_filter_bank(spectrum: Spectrum, x: Tensor, weight: Tensor, bias: Te
     return result
 
 
-def spectral_pays(n: int, order: int, n_in: int, n_out: int) -> bool:
-    """Say whether rotating both sides takes fewer operations than ``order`` shifts of the narrower one."""
-    narrow = min(n_in, n_out)
-    return n * (n_in + n_out) + n_in * n_out < order * n * narrow + (order + 1) * n_in * n_out
+def batch_product(matrix: Tensor, x: Tensor, out: Tensor | None = None) -> Tensor:
+    """Return the products of an (N, N) matrix with each sample of x (…, N, F).
+
+    One product per sample needs no rearranging. One product for all samples has long rows, which pays where a sample
+    has few values per node or the matrix is large.
+    """
+    n, values = x.shape[-2:]
+    if out is None and values == 1:  # the nodes can stay last
+        return (x[..., 0] @ matrix.T)[..., None]
+    if n <= _PER_SAMPLE_LIMIT and values >= _PER_SAMPLE_VALUES:
+        return torch.matmul(matrix, x, out=out)
+    nodes_first = x.movedim(-2, 0)
+    product = (matrix @ nodes_first.reshape(n, -1)).view(nodes_first.shape).movedim(0, -2)
+    return product if out is None else out.copy_(product)
 
 
 class _SpectralFilterBank(torch.autograd.Function):
@@ -43,7 +58,7 @@ class _SpectralFilterBank(torch.autograd.Function):
         kept = empty(x, *x.shape) if ctx.needs_input_grad[1] else None
         for rows in _chunks(x, weight):
             rotated = _rotate(spectrum.vectors.T, x[rows], "x" if kept is None else kept[rows])
-            torch.matmul(spectrum.vectors, _per_node(rotated, response, "mixed"), out=y[rows])
+            batch_product(spectrum.vectors, _per_node(rotated, response, "mixed"), out=y[rows])
             if bias is not None:
                 y[rows].add_(bias)
         ctx.save_for_backward(x, kept, weight)
@@ -64,7 +79,7 @@ class _SpectralFilterBank(torch.autograd.Function):
         for rows in _chunks(dy, weight):
             rotated = _rotate(vectors.T, dy[rows], "dy")
             if dx is not None:
-                torch.matmul(vectors, _per_node(rotated, response, "mixed"), out=dx[rows])
+                batch_product(vectors, _per_node(rotated, response, "mixed"), out=dx[rows])
             if dw is not None:
                 dw.baddbmm_(kept[rows].permute(1, 2, 0), rotated.transpose(0, 1))
         if dw is not None:
@@ -92,7 +107,7 @@ def _response(values: Tensor, weight: Tensor) -> Tensor:
 
 def _rotate(matrix: Tensor, x: Tensor, out: Tensor | str) -> Tensor:
     """Return ``matrix @ x`` in a given tensor, or in the workspace of that name."""
-    return torch.matmul(matrix, x, out=workspace(out, tuple(x.shape), x.dtype) if isinstance(out, str) else out)
+    return batch_product(matrix, x, workspace(out, tuple(x.shape), x.dtype) if isinstance(out, str) else out)
 
 
 def _per_node(x: Tensor, response: Tensor, role: str) -> Tensor:

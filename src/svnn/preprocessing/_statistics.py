@@ -11,7 +11,7 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from svnn.functional._spread import is_constant, power_of_two
+from svnn.functional._centring import is_constant, power_of_two
 
 
 def centred(X: np.ndarray) -> tuple[np.ndarray, np.ndarray]:

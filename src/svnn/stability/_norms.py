@@ -8,8 +8,8 @@ from dataclasses import dataclass
 import numpy as np
 
 from svnn._types import Matrix, MatrixLike
+from svnn.functional._centring import power_of_two
 from svnn.functional._matrix import numpy_matrix
-from svnn.functional._spread import power_of_two
 from svnn.operators import as_operator
 from svnn.stability._inputs import Interval
 from svnn.stability._polynomials import gain, spectral_norms

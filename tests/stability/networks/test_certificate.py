@@ -9,7 +9,7 @@ from filters_by_hand import symmetric
 from svnn import HardThreshold, SVNNClassifier, SVNNRegressor, as_operator
 from svnn.datasets import make_large_cov, make_sparse_cov
 from svnn.nn import SVNN
-from svnn.nn._svnn import ACTIVATIONS
+from svnn.nn._layers import ACTIVATIONS
 from svnn.stability import _norms
 from svnn.stability.networks import _filter_banks
 from svnn.stability.networks._certificate import certificate, largest_filter_change

@@ -19,7 +19,7 @@ from svnn._parameters import MEMORY_SIZE
 from svnn._threads import in_threads
 from svnn._types import AnyArray, ColumnLike, DataLike
 from svnn.functional._array import as_floating, is_torch, to_numpy
-from svnn.functional._spread import check_variances, is_constant, power_of_two
+from svnn.functional._centring import check_variances, is_constant, power_of_two
 from svnn.functional.moments import check_weight, effective_samples
 
 #: Features are padded with empty ones to a multiple of this, the width of what is scanned at once.
@@ -59,7 +59,7 @@ def read(X: AnyArray, sample_weight: ColumnLike | None, *, correlations: bool, l
 
     Means and variances are taken in double precision. On the scale of correlations features are divided by their
     standard deviation, otherwise all by the same power of two, which is exact. Constant features become exactly zero,
-    see :func:`svnn.functional._spread.is_constant`. A table of more than half of ``limit`` bytes goes to a file.
+    see :func:`svnn.functional._centring.is_constant`. A table of more than half of ``limit`` bytes goes to a file.
     """
     device = X.device if is_torch(X) else torch.device("cpu")
     n, n_values = X.shape[1], X.shape[2] if X.ndim == 3 else 1

@@ -14,9 +14,7 @@ import torch
 from torch import Tensor, nn
 
 from svnn.nn import Readout
-from svnn.nn._dropout import Dropout
-from svnn.nn._norm import NodeNorm
-from svnn.nn._svnn import ACTIVATIONS
+from svnn.nn._layers import ACTIVATIONS, Dropout, NodeNorm
 
 #: Share of the pairs joined beyond which a dense product is faster than gathering messages along edges.
 _DENSE_SHARE = 0.005

@@ -11,9 +11,7 @@ from torch import Tensor, nn
 from svnn._parameters import declared, parameter, sizes
 from svnn._types import DataLike
 from svnn.estimators._network_estimator import Classification, NetworkEstimator, Regression
-from svnn.nn._dropout import Dropout
-from svnn.nn._norm import NodeNorm
-from svnn.nn._svnn import ACTIVATIONS
+from svnn.nn._layers import ACTIVATIONS, Dropout, NodeNorm
 
 
 class MLP(nn.Module):

@@ -9,7 +9,7 @@ import numpy as np
 from svnn._types import DataLike, RandomState
 from svnn.estimators._training_data import Standardizer
 from svnn.functional._array import generator, non_negative, unit_interval
-from svnn.functional._spread import is_constant
+from svnn.functional._centring import is_constant
 from svnn.stability._inputs import check_integer, data
 from svnn.stability._records import Records
 from svnn.stability.advice._advice import Advice

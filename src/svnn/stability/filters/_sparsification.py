@@ -6,7 +6,7 @@ A realisation is one random draw of the sparsified matrix: every pair of feature
 from __future__ import annotations
 
 from numbers import Real
-from typing import NamedTuple
+from typing import TYPE_CHECKING, NamedTuple, cast
 
 import numpy as np
 import scipy.sparse as sp
@@ -17,6 +17,9 @@ from svnn.functional._matrix import numpy_matrix
 from svnn.functional.masks import floor_probabilities
 from svnn.stability import _inputs
 from svnn.stability._inputs import ProbabilityLike
+
+if TYPE_CHECKING:
+    from torch import Tensor
 
 
 class SparsificationError(NamedTuple):
@@ -135,7 +138,7 @@ def entries(C: Matrix, P: ProbabilityLike) -> tuple[Matrix, np.ndarray, np.ndarr
         rows = np.repeat(np.arange(C.shape[0]), np.diff(C.indptr))
         c, diagonal = C.data, np.nonzero(rows == C.indices)
     if isinstance(P, Real) or getattr(P, "ndim", None) == 0:
-        value = to_numpy(P).item()
+        value = to_numpy(cast("float | Tensor", P)).item()
         if isinstance(value, bool) or not 0 <= float(value) <= 1:
             raise ValueError(f"P must be a number between 0 and 1, or a matrix of such probabilities, got {P!r}.")
         p = np.full(c.shape, float(value))

@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any, NamedTuple, TypeAlias
+from typing import TYPE_CHECKING, Any, NamedTuple, TypeAlias, cast
 
 import numpy as np
 import torch
 from torch import Tensor, nn
 
-from svnn._types import DataLike, Matrix, MatrixLike
+from svnn._types import DataLike, HasCovariance, Matrix, MatrixLike
 from svnn.covariance._resolve import shift_matrix
 from svnn.functional._array import to_numpy
 from svnn.functional._matrix import numpy_matrix
@@ -94,7 +94,7 @@ def _shift_of(model: Network, C: MatrixLike, name: str) -> Matrix:
     if isinstance(C, str) or (hasattr(C, "fit") and not hasattr(C, "covariance_")):
         raise ValueError(f"{name} must be a matrix, an operator or a fitted covariance estimator, got {C!r}.")
     if hasattr(C, "covariance_") and not isinstance(model, SVNN):
-        C = shift_matrix(C, model._as_trained("use"))
+        C = shift_matrix(cast(HasCovariance, C), str(model._as_trained("use")))
     return numpy_matrix(C, name)
 
 

@@ -1,13 +1,12 @@
-"""Vector code for numba: rows of a sparse or dense product, 64 bytes at a time.
+"""Vector code for numba: rows of a sparse product, 64 bytes at a time.
 
 numba turns a loop over 32 floats into scalar code. These intrinsics emit LLVM vectors instead
 (``<16 x float>`` or ``<8 x double>``), which LLVM maps to whatever the processor has: AVX-512, AVX2
 or NEON. Memory is named by addresses (int64), so that nothing is boxed or counted.
+TODO gain
 """
 
 from __future__ import annotations
-
-from typing import Any
 
 from llvmlite import ir
 from numba import njit, types
@@ -18,46 +17,46 @@ _I32, _I64 = ir.IntType(32), ir.IntType(64)
 _FAST = ("fast",)  # lets a product and a sum become one fused multiply-add
 
 
-def _pointer(builder: Any, address: Any, kind: Any, index: Any = None) -> Any:
+def _pointer(builder, address, kind, index=None):
     pointer = builder.inttoptr(address, kind.as_pointer())
     return pointer if index is None else builder.gep(pointer, [index])
 
 
 @intrinsic
-def fetch_add(typing: Any, address: Any, amount: Any) -> Any:
+def fetch_add(typing, address, amount):
     """Add to the integer at ``address`` as one atomic step; return what it was before."""
 
-    def codegen(context: Any, builder: Any, signature: Any, args: Any) -> Any:
+    def codegen(context, builder, signature, args):
         return builder.atomic_rmw("add", _pointer(builder, args[0], _I64), args[1], "monotonic")
 
     return types.int64(types.int64, types.int64), codegen
 
 
 @intrinsic
-def load_int(typing: Any, address: Any, index: Any) -> Any:
+def load_int(typing, address, index):
     """Return the ``index``-th int64 at ``address``."""
 
-    def codegen(context: Any, builder: Any, signature: Any, args: Any) -> Any:
+    def codegen(context, builder, signature, args):
         return builder.load(_pointer(builder, args[0], _I64, args[1]))
 
     return types.int64(types.int64, types.int64), codegen
 
 
 @intrinsic
-def load(typing: Any, zero: Any, address: Any, index: Any) -> Any:
+def load(typing, zero, address, index):
     """Return the ``index``-th number at ``address``, of the type of ``zero``."""
 
-    def codegen(context: Any, builder: Any, signature: Any, args: Any) -> Any:
+    def codegen(context, builder, signature, args):
         return builder.load(_pointer(builder, args[1], context.get_value_type(zero), args[2]))
 
     return zero(zero, types.int64, types.int64), codegen
 
 
 @intrinsic
-def store(typing: Any, value: Any, address: Any, index: Any) -> Any:
+def store(typing, value, address, index):
     """Write ``value`` as the ``index``-th number at ``address``."""
 
-    def codegen(context: Any, builder: Any, signature: Any, args: Any) -> Any:
+    def codegen(context, builder, signature, args):
         builder.store(args[0], _pointer(builder, args[1], context.get_value_type(value), args[2]))
         return context.get_dummy_value()
 
@@ -65,10 +64,10 @@ def store(typing: Any, value: Any, address: Any, index: Any) -> Any:
 
 
 @intrinsic
-def copy_vector(typing: Any, source: Any, target: Any) -> Any:
+def copy_vector(typing, source, target):
     """Copy 64 bytes."""
 
-    def codegen(context: Any, builder: Any, signature: Any, args: Any) -> Any:
+    def codegen(context, builder, signature, args):
         kind = ir.VectorType(_I32, 16)
         value = builder.load(_pointer(builder, args[0], kind))
         value.align = 4
@@ -78,15 +77,15 @@ def copy_vector(typing: Any, source: Any, target: Any) -> Any:
     return types.void(types.int64, types.int64), codegen
 
 
-def _row(n_vectors: int, unroll: int) -> Any:
+def _row(n_vectors: int, unroll: int):
     """Make the intrinsic for ``n_vectors`` columns of vectors, ``unroll`` entries in flight."""
 
     @intrinsic
     def row(
-        typing: Any, zero: Any, values: Any, columns: Any, lo: Any, hi: Any, src: Any, stride: Any,
-        add: Any, dst: Any, copy: Any,
-    ) -> Any:  # fmt: skip
-        def codegen(context: Any, builder: Any, signature: Any, args: Any) -> Any:
+        typing, zero, values, columns, lo, hi, src, stride,
+        add, dst, copy,
+    ):  # fmt: skip
+        def codegen(context, builder, signature, args):
             _, values, columns, lo, hi, src, stride, add, dst, copy = args
             number = context.get_value_type(zero)
             size = 4 if zero == types.float32 else 8
@@ -96,12 +95,12 @@ def _row(n_vectors: int, unroll: int) -> Any:
             undefined = ir.Constant(vector, ir.Undefined)
             first = ir.Constant(ir.VectorType(_I32, lanes), [0] * lanes)
 
-            def read(base: Any, v: int) -> Any:
+            def read(base, v: int):
                 value = builder.load(_pointer(builder, base, vector, ir.Constant(_I64, v)))
                 value.align = size
                 return value
 
-            def plus(a: Any, b: Any) -> Any:
+            def plus(a, b):
                 return builder.fadd(a, b, flags=_FAST)
 
             # Memory slots in name only: LLVM keeps them in registers.
@@ -110,7 +109,7 @@ def _row(n_vectors: int, unroll: int) -> Any:
                 for slot in slots:
                     builder.store(nothing, slot)
 
-            def entry(e: Any, slots: list[Any]) -> None:
+            def entry(e, slots: list) -> None:
                 value = builder.load(_pointer(builder, values, number, e))
                 column = builder.zext(builder.load(_pointer(builder, columns, _I32, e)), _I64)
                 base = builder.add(src, builder.mul(column, stride))
@@ -172,89 +171,4 @@ def shift_row(zero, values, columns, lo, hi, src, stride, add, dst, copy, vector
             v += 2
         else:
             _row1(zero, values, columns, lo, hi, src + o, stride, _past(add, o), _past(dst, o), _past(copy, o))
-            v += 1
-
-
-def _block(n_rows: int, n_vectors: int) -> Any:
-    """Make the intrinsic for ``n_rows`` rows of a dense matrix at once: every signal value read serves all of them."""
-
-    @intrinsic
-    def block(
-        typing: Any, zero: Any, matrix: Any, n: Any, row: Any, src: Any, stride: Any,
-        add: Any, add_stride: Any, dst: Any, dst_stride: Any, copy: Any, copy_stride: Any,
-    ) -> Any:  # fmt: skip
-        def codegen(context: Any, builder: Any, signature: Any, args: Any) -> Any:
-            _, matrix, n, row, src, stride, add, add_stride, dst, dst_stride, copy, copy_stride = args
-            number = context.get_value_type(zero)
-            size = 4 if zero == types.float32 else 8
-            lanes = 64 // size
-            vector = ir.VectorType(number, lanes)
-            undefined = ir.Constant(vector, ir.Undefined)
-            first = ir.Constant(ir.VectorType(_I32, lanes), [0] * lanes)
-
-            def place(base: Any, r: int, step: Any, v: int) -> Any:
-                base = builder.add(base, builder.mul(step, ir.Constant(_I64, r)))
-                return _pointer(builder, base, vector, ir.Constant(_I64, v))
-
-            def read(base: Any, r: int, step: Any, v: int) -> Any:
-                value = builder.load(place(base, r, step, v))
-                value.align = size
-                return value
-
-            sums = [[cgutils.alloca_once(builder, vector) for _ in range(n_vectors)] for _ in range(n_rows)]
-            for slots in sums:
-                for slot in slots:
-                    builder.store(ir.Constant(vector, [0.0] * lanes), slot)
-            starts = [builder.mul(n, builder.add(row, ir.Constant(_I64, r))) for r in range(n_rows)]
-            with cgutils.for_range(builder, n) as loop:
-                base = builder.add(src, builder.mul(loop.index, stride))
-                signal = [read(base, 0, stride, v) for v in range(n_vectors)]
-                for start, slots in zip(starts, sums, strict=True):
-                    value = builder.load(_pointer(builder, matrix, number, builder.add(start, loop.index)))
-                    single = builder.insert_element(undefined, value, ir.Constant(_I32, 0))
-                    spread = builder.shuffle_vector(single, undefined, first)
-                    for x, slot in zip(signal, slots, strict=True):
-                        product = builder.fmul(spread, x, flags=_FAST)
-                        builder.store(builder.fadd(builder.load(slot), product, flags=_FAST), slot)
-            null = ir.Constant(_I64, 0)
-            with builder.if_then(builder.icmp_signed("!=", add, null)):
-                for r, slots in enumerate(sums):
-                    for v, slot in enumerate(slots):
-                        total = builder.fadd(builder.load(slot), read(add, r, add_stride, v), flags=_FAST)
-                        builder.store(total, slot)
-            for target, step in ((dst, dst_stride), (copy, copy_stride)):
-                with builder.if_then(builder.icmp_signed("!=", target, null)):
-                    for r, slots in enumerate(sums):
-                        for v, slot in enumerate(slots):
-                            builder.store(builder.load(slot), place(target, r, step, v)).align = size
-            return context.get_dummy_value()
-
-        return types.void(zero, *[types.int64] * 11), codegen
-
-    return block
-
-
-_block42, _block41, _block12, _block11 = _block(4, 2), _block(4, 1), _block(1, 2), _block(1, 1)
-
-
-@njit
-def shift_block(
-    zero, matrix, n, row, n_rows, src, stride, add, add_stride, dst, dst_stride, copy, copy_stride, vectors
-):
-    """Write four rows, or one, of a dense product plus ``add`` to ``dst`` and ``copy``; 0 stands for none."""
-    v = 0
-    while v < vectors:
-        o = 64 * v
-        x, a, d, c = src + o, _past(add, o), _past(dst, o), _past(copy, o)
-        if n_rows == 4 and vectors - v >= 2:
-            _block42(zero, matrix, n, row, x, stride, a, add_stride, d, dst_stride, c, copy_stride)
-            v += 2
-        elif n_rows == 4:
-            _block41(zero, matrix, n, row, x, stride, a, add_stride, d, dst_stride, c, copy_stride)
-            v += 1
-        elif vectors - v >= 2:
-            _block12(zero, matrix, n, row, x, stride, a, add_stride, d, dst_stride, c, copy_stride)
-            v += 2
-        else:
-            _block11(zero, matrix, n, row, x, stride, a, add_stride, d, dst_stride, c, copy_stride)
             v += 1

@@ -4,15 +4,19 @@ from __future__ import annotations
 
 import copy
 from abc import ABC, abstractmethod
+from collections.abc import Callable, Hashable
 from contextlib import AbstractContextManager, nullcontext
-from typing import Any, ClassVar
+from typing import Any, ClassVar, Self, TypeVar
 
 import numpy as np
 import scipy.sparse as sp
 import torch
 from torch import Tensor
 
-from svnn.operators._spectrum import differentiable_norm, leading_eigenpair
+from svnn.functional._matrix import numpy_values
+from svnn.operators._spectral_norm import differentiable_norm, leading
+
+Kept = TypeVar("Kept")
 
 
 class CovarianceOperator(ABC):
@@ -26,13 +30,13 @@ class CovarianceOperator(ABC):
     ----------
     shape : tuple (N, N)
     nnz : int
-        Stored values that are not zero; for ``lowrank`` those of its factors.
+        Number of stored values that are not zero; for ``lowrank`` those of its factors.
     density : float
         ``nnz / N**2``.
     backend : str
     dtype, device : of the stored values
     scale : float or None
-        For a normalised operator, the number its matrix was divided by; see :meth:`normalized`.
+        For a normalised operator, the number that its matrix was divided by; see :meth:`normalized`.
     """
 
     backend: ClassVar[str]
@@ -50,7 +54,7 @@ class CovarianceOperator(ABC):
         """Return the stored tensors, the floating ones first."""
 
     @abstractmethod
-    def _map(self, function: Any, factor: float = 1.0) -> None:
+    def _map(self, function: Callable[[Tensor], Tensor], factor: float | Tensor = 1.0) -> None:
         """Replace every stored tensor by ``function(tensor)`` and multiply the matrix by ``factor``."""
 
     @abstractmethod
@@ -86,14 +90,16 @@ class CovarianceOperator(ABC):
 
     def _in_dtype_of(self, x: Tensor) -> CovarianceOperator:
         """Check that ``x`` can be shifted and return the operator in its dtype."""
-        n = self.shape[0]
+        n, own = self.shape[0], self._tensors()[0]
         if not isinstance(x, Tensor):
             raise TypeError(f"the operator shifts torch tensors, got {type(x).__name__}; use torch.as_tensor.")
         if x.ndim < 2 or x.shape[-2] != n:
             raise ValueError(f"x must have shape (..., {n}, F) for an operator on {n} nodes, got {tuple(x.shape)}.")
-        if x.device != self.device:
-            raise ValueError(f"x is on {x.device}, the operator on {self.device}; move one with .to(device).")
-        return self if x.dtype == self.dtype else self._cast(x.dtype)
+        if x.device != own.device:
+            raise ValueError(f"x is on {x.device}, the operator on {own.device}; move one with .to(device).")
+        if x.dtype == own.dtype:
+            return self
+        return self._cached(x.dtype, lambda: self.to(dtype=x.dtype))
 
     def _batched_matmul(self, x: Tensor) -> Tensor:
         """Apply the matrix to x of shape (…, N, F): as one product on (N, … F)."""
@@ -104,9 +110,8 @@ class CovarianceOperator(ABC):
     def filter(self, x: Tensor, weight: Tensor, bias: Tensor | None = None) -> Tensor:
         r"""Apply a bank of polynomial filters, :math:`\sum_k C^k x W_k + b`.
 
-        ``x`` has shape (…, N, in), ``weight`` (K + 1, in, out), ``bias`` (out,). Backends run it in fused
-        kernels where they can, which can be differentiated any number of times; ``_reference_filter`` is the
-        readable version in plain torch.
+        ``x`` has shape (…, N, in), ``weight`` (K + 1, in, out), ``bias`` (out,). Backends have faster ways where they
+        can, which can be differentiated any number of times; ``_reference_filter`` is the readable version.
         """
         operator = self._in_dtype_of(x)
         if weight.ndim != 3 or weight.shape[1] != x.shape[-1] or weight.device != x.device:
@@ -114,21 +119,23 @@ class CovarianceOperator(ABC):
                 f"weight must have shape (K + 1, {x.shape[-1]}, out) and be on {x.device}, "
                 f"got {tuple(weight.shape)} on {weight.device}."
             )
-        n, (taps, n_in, n_out) = self.shape[0], weight.shape
-        batch = x.reshape(-1, n, n_in)
+        taps, n_in, n_out = weight.shape
+        batch = x.reshape(-1, self.shape[0], n_in)
         if operator.adaptive:
             from svnn.operators._build import suited  # which knows all backends
 
             operator = suited(operator, n_in, n_out, taps - 1, len(batch))
+        fused = taps > 1 and len(batch) > 0 and x.dtype == weight.dtype and x.dtype in (torch.float32, torch.float64)
         with _without_autocast(x):
-            y = operator._filter(batch, weight, bias) if taps > 1 and len(batch) else None
-            if y is None:
-                y = operator._reference_filter(batch, weight, bias)
-        return y.view(*x.shape[:-1], n_out)
+            run = operator._filter if fused and not operator.requires_grad else operator._reference_filter
+            return run(batch, weight, bias).view(*x.shape[:-1], n_out)
 
-    def _filter(self, x: Tensor, weight: Tensor, bias: Tensor | None) -> Tensor | None:
-        """Return the filtered (B, N, out) signals, or None to leave it to the reference."""
-        return None
+    def _filter(self, x: Tensor, weight: Tensor, bias: Tensor | None) -> Tensor:
+        """Return the filtered (B, N, out) signals in the fastest way, where the matrix itself is not learned.
+
+        ``x`` and ``weight`` are both in single or both in double precision, the order is at least 1.
+        """
+        return self._reference_filter(x, weight, bias)
 
     def _reference_filter(self, x: Tensor, weight: Tensor, bias: Tensor | None) -> Tensor:
         taps, n_in, n_out = weight.shape
@@ -136,15 +143,15 @@ class CovarianceOperator(ABC):
         if n_in <= n_out:
             powers = [x]
             for _ in range(taps - 1):
-                powers.append(self @ powers[-1])
+                powers.append(self._batched_matmul(powers[-1]))
             y = torch.cat(powers, -1) @ weight.flatten(0, 1)
         else:
             y = x @ weight[-1]
             for k in range(taps - 2, -1, -1):
-                y = self @ y + x @ weight[k]
+                y = self._batched_matmul(y) + x @ weight[k]
         return y if bias is None else y + bias
 
-    def to(self, *args: Any, **kwargs: Any) -> CovarianceOperator:
+    def to(self, *args: Any, **kwargs: Any) -> Self:
         """Return the operator on another device or in another floating dtype, as ``Tensor.to`` does."""
         moved = copy.copy(self)
         target = torch.empty(0, dtype=self.dtype, device=self.device).to(*args, **kwargs)
@@ -177,14 +184,12 @@ class CovarianceOperator(ABC):
                 norm = differentiable_norm(self)
                 scale = float(norm.detach())
                 return self._divided(norm, scale) if scale else self._divided(1.0, 1.0)
-            memo = self._cached("normalized", lambda: self.normalized(self.norm() or 1.0))
-            assert isinstance(memo, CovarianceOperator)
-            return memo
+            return self._cached("normalized", lambda: self.normalized(self.norm() or 1.0))
         if not (scale > 0 and np.isfinite(scale)):
             raise ValueError(f"scale must be a positive number, got {scale!r}.")
         return self._divided(scale / (1.0 if self.scale is None else self.scale), float(scale))
 
-    def _divided(self, divisor: Any, scale: float) -> CovarianceOperator:
+    def _divided(self, divisor: float | Tensor, scale: float) -> Self:
         result = copy.copy(self)
         result._map(lambda v: v, 1 / divisor)
         result.scale = scale
@@ -192,7 +197,7 @@ class CovarianceOperator(ABC):
 
     def norm(self) -> float:
         """Return the spectral norm of the matrix, the largest absolute value of its eigenvalues."""
-        return float(self._cached("norm", lambda: abs(leading_eigenpair(self)[0])))
+        return self._cached("norm", lambda: abs(leading(self)[0]))
 
     def to_scipy(self) -> sp.csr_array:
         """Return the matrix as ``scipy.sparse.csr_array``."""
@@ -204,23 +209,21 @@ class CovarianceOperator(ABC):
         index = dense.nonzero().T.contiguous()
         return index, dense[index[0], index[1]]
 
-    def _cast(self, dtype: torch.dtype) -> CovarianceOperator:
-        operator = self._cached(dtype, lambda: self.to(dtype=dtype))
-        assert isinstance(operator, CovarianceOperator)
-        return operator
-
-    def _cached(self, key: object, make: Any) -> Any:
-        if self.requires_grad:
+    def _cached(self, key: Hashable, make: Callable[[], Kept]) -> Kept:
+        """Return what ``make`` returns, made once for the matrix as it is now."""
+        tensors = self._tensors()
+        if any(t.requires_grad for t in tensors):
             return make()  # a matrix that is being learned changes under the operator
-        memo = self.__dict__.setdefault("_memo", {})
-        versions = [None if t.is_inference() else t._version for t in self._tensors()]
+        memo: dict[Hashable, Any] = self.__dict__.setdefault("_memo", {})
+        versions = [None if t.is_inference() else t._version for t in tensors]
         if memo.get("versions", versions) != versions:  # the matrix was changed in place
             memo.clear()
         memo["versions"] = versions
         if key not in memo:
             with torch.inference_mode(False):  # what is kept has to serve in training as well
                 memo[key] = make()
-        return memo[key]
+        kept: Kept = memo[key]
+        return kept
 
     def __getstate__(self) -> dict[str, Any]:
         return {k: v for k, v in self.__dict__.items() if k != "_memo"}
@@ -233,19 +236,8 @@ class CovarianceOperator(ABC):
         )
 
 
-def _without_autocast(x: Tensor) -> AbstractContextManager[Any]:
+def _without_autocast(x: Tensor) -> AbstractContextManager[None]:
     kind = x.device.type
     if torch.amp.is_autocast_available(kind) and torch.is_autocast_enabled(kind):
         return torch.autocast(kind, enabled=False)
     return nullcontext()
-
-
-def fused(x: Tensor, weight: Tensor) -> bool:
-    """Say whether a fused filter bank can take these: it knows single and double precision."""
-    return x.dtype == weight.dtype and x.dtype in (torch.float32, torch.float64)
-
-
-def numpy_values(tensor: Tensor) -> np.ndarray:
-    """Return a tensor's values for numpy and scipy, which do not know half precision."""
-    values = tensor.detach().cpu()
-    return (values.float() if values.dtype in (torch.float16, torch.bfloat16) else values).numpy()

@@ -1,7 +1,8 @@
-"""The fused passes over a CSR or dense matrix, on torch tensors."""
+"""The passes of a filter bank over a CSR matrix on the CPU, on torch tensors."""
 
 from __future__ import annotations
 
+from types import ModuleType
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -9,25 +10,25 @@ import torch
 from torch import Tensor
 
 from svnn._compiled import load
-from svnn.operators._cpu.memory import workspace
-from svnn.operators._cpu.threads import run
+from svnn.operators._buffers import workspace
+from svnn.operators._openmp import run
 
-#: Values side by side in a buffer row when one sample has fewer than a vector of them.
+#: Bytes of values side by side in a row of a buffer, when one sample has fewer values than a vector.
 _LANE_BYTES = 256
 _MIN_ROW_BLOCK = 64
 
 
-def kernels() -> Any:
+def kernels() -> ModuleType | None:
     """Return the compiled kernels, or None where torch has to do the work; see :func:`svnn._compiled.load`."""
-    return load("svnn.operators._cpu.kernels")
+    return load("svnn.operators._cpu_kernels")
 
 
 class CPUMatrix(NamedTuple):
-    """A CSR or dense matrix as the kernels read it, with the passes of :mod:`svnn.operators._fused_bank`."""
+    """A CSR matrix as the kernels read it, with the passes of :mod:`svnn.operators._shift_bank`."""
 
     values: Tensor
-    columns: Tensor | None = None  # int32; None for a dense matrix
-    row_starts: Tensor | None = None  # int64
+    columns: Tensor  # int32
+    row_starts: Tensor  # int64
 
     @property
     def chunk_bytes(self) -> int:
@@ -36,25 +37,11 @@ class CPUMatrix(NamedTuple):
 
     def krylov(self, x: Tensor, order: int, out: Tensor) -> Tensor:
         """Write [x, Cx, …, C^order x] of x (B, N, F) to ``out`` (B, N, order + 1, F)."""
-        if self.row_starts is None and x.shape[2] == 1:  # Cᵀ = C: the batch times the matrix is a plain product
-            y = x[..., 0]
-            out[:, :, 0, 0] = y
-            for k in range(1, order + 1):
-                y = y @ self.values
-                out[:, :, k, 0] = y
-            return out
         return _run(self, x, out, order, horner=False)
 
     def horner(self, u: Tensor, out: Tensor) -> Tensor:
         """Write the sum over k of C^k u_k for u (B, N, order + 1, F) to ``out`` (B, N, F)."""
-        order = u.shape[2] - 1
-        if self.row_starts is None and u.shape[3] == 1:
-            y = u[:, :, order, 0]
-            for k in range(order - 1, -1, -1):
-                y = torch.addmm(u[:, :, k, 0], y, self.values)
-            out[..., 0] = y
-            return out
-        return _run(self, u, out, order, horner=True)
+        return _run(self, u, out, u.shape[2] - 1, horner=True)
 
     def workspace(self, shape: tuple[int, ...], dtype: torch.dtype) -> Tensor:
         """Return memory for a chunk: this thread's, so that only one chunk at a time may use it."""
@@ -64,7 +51,7 @@ class CPUMatrix(NamedTuple):
 def _run(matrix: CPUMatrix, source: Tensor, out: Tensor, order: int, horner: bool) -> Tensor:
     if order == 0:
         return out.copy_(source.view(out.shape))
-    module = kernels()
+    module: Any = kernels()
     batch, n, values = source.shape[0], source.shape[1], source.shape[-1]
     size, n_threads = source.element_size(), torch.get_num_threads()
     group = 1 if values * size >= 64 else max(1, min(_LANE_BYTES // (values * size), batch))
@@ -78,7 +65,7 @@ def _run(matrix: CPUMatrix, source: Tensor, out: Tensor, order: int, horner: boo
     scratch = workspace("scratch", (slots * buffers * n * lanes + 64,), source.dtype).data_ptr()
     what = (0, 0, groups, horner, rows, 0)
     shapes = (batch, n, values, order, group, lanes, size)
-    arrays = (0 if t is None else t.data_ptr() for t in (*matrix, source, out))
+    arrays = (t.data_ptr() for t in (*matrix, source, out))
     job = np.array([*what, *shapes, *arrays, scratch + -scratch % 64], dtype=np.int64)
     address = (module.work32 if size == 4 else module.work64).address
     if not by_rows:

@@ -7,7 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from strategies import seeds
-from svnn.functional._spread import centre, check_variances, deviation, is_constant, power_of_two
+from svnn.functional._centring import centre, check_variances, deviation, is_constant, power_of_two
 
 DTYPES = (np.float32, np.float64)
 

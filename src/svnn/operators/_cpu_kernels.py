@@ -1,4 +1,4 @@
-"""The two passes of a filter bank over the rows of a matrix, CSR or dense, as C functions that threads share.
+"""The two passes of a filter bank over the rows of a CSR matrix, as C functions that threads share.
 
 ``krylov`` turns signals x (B, N, F) into [x, Cx, …, C^K x] of shape (B, N, K+1, F); ``horner``, its
 adjoint, turns (B, N, K+1, F) into the sum over k of C^k u_k. Samples go in groups whose values
@@ -13,12 +13,11 @@ import numpy as np
 from numba import carray, njit, types
 
 from svnn._jit import cached_cfunc
-from svnn.operators._cpu.vectors import (
+from svnn.operators._cpu_vectors import (
     copy_vector,
     fetch_add,
     load,
     load_int,
-    shift_block,
     shift_row,
     store,
 )
@@ -27,7 +26,7 @@ from svnn.operators._cpu.vectors import (
 # of the signals and of their groups, the addresses of the arrays.
 NEXT, SLOT, ITEMS, HORNER, ROW_BLOCK, STEP = range(6)
 B, N, F, K, GROUP, LANES, SIZE = range(6, 13)
-VALUES, COLUMNS, ROWS, IN, OUT, SCRATCH = range(13, 19)  # a dense matrix has neither COLUMNS nor ROWS: 0
+VALUES, COLUMNS, ROWS, IN, OUT, SCRATCH = range(13, 19)
 FIELDS = 19
 
 
@@ -79,20 +78,6 @@ def _begin(zero, job, group, lo, hi, buffers):
 
 
 @njit
-def _rows_times(zero, job, i, n_rows, src, stride, add, add_stride, dst, dst_stride, copy, copy_stride):
-    """Write rows ``i`` to ``i + n_rows`` of the matrix times ``src``, plus ``add``, to ``dst`` and ``copy``."""
-    vectors = job[LANES] * job[SIZE] // 64
-    if job[ROWS] == 0:
-        shift_block(
-            zero, job[VALUES], job[N], i, n_rows, src, stride, add, add_stride, dst, dst_stride, copy, copy_stride,
-            vectors,
-        )  # fmt: skip
-    else:
-        start, stop = load_int(job[ROWS], i), load_int(job[ROWS], i + 1)
-        shift_row(zero, job[VALUES], job[COLUMNS], start, stop, src, stride, add, dst, copy, vectors)
-
-
-@njit
 def _shift(zero, job, group, step, lo, hi, buffers):
     """Shift rows ``lo`` to ``hi`` of a group.
 
@@ -104,25 +89,25 @@ def _shift(zero, job, group, step, lo, hi, buffers):
     horner = job[HORNER] != 0
     k = order - 1 - step if horner else step + 1
     last = step == order - 1
-    i = lo
-    while i < hi:
-        rows = 4 if job[ROWS] == 0 and i + 4 <= hi else 1
+    vectors = width // 64
+    for i in range(lo, hi):
+        add = to = copy = 0
         if not _is_whole(job):
             src = buffers + (k + 1 if horner else k - 1) * buffer
-            row = buffers + k * buffer + i * width
-            _rows_times(zero, job, i, rows, src, width, row if horner else 0, width, row, width, 0, 0)
+            to = buffers + k * buffer + i * width
+            add = to if horner else 0
         else:
             src = buffers + (step % 2) * buffer
-            row = buffers + ((step + 1) % 2) * buffer + i * width
+            to = buffers + ((step + 1) % 2) * buffer + i * width
             plane = ((group * n + i) * (order + 1) + k) * width
-            stride = (order + 1) * width
             if horner:
-                to = job[OUT] + (group * n + i) * width if last else row
-                _rows_times(zero, job, i, rows, src, width, job[IN] + plane, stride, to, width, 0, 0)
+                add = job[IN] + plane
+                to = job[OUT] + (group * n + i) * width if last else to
             else:
-                to = 0 if last else row
-                _rows_times(zero, job, i, rows, src, width, 0, 0, to, width, job[OUT] + plane, stride)
-        i += rows
+                copy = job[OUT] + plane
+                to = 0 if last else to
+        start, stop = load_int(job[ROWS], i), load_int(job[ROWS], i + 1)
+        shift_row(zero, job[VALUES], job[COLUMNS], start, stop, src, width, add, to, copy, vectors)
 
 
 @njit

@@ -7,7 +7,7 @@ from typing import Any, Protocol
 import torch
 from torch import Tensor
 
-from svnn.operators._cpu.memory import empty
+from svnn.operators._buffers import empty
 
 
 class ShiftPasses(Protocol):

@@ -18,13 +18,13 @@ _MIN_WIDTH = 16
 @cache
 def _kernels() -> Any:
     try:
-        return import_module("svnn.operators._gpu.kernels")
+        return import_module("svnn.operators._gpu_kernels")
     except ImportError:
         return None
 
 
 class GPUMatrix:
-    """A CSR matrix on a GPU with the passes of :mod:`svnn.operators._fused_bank`; N×N is never allocated."""
+    """A CSR matrix on a GPU with the passes of :mod:`svnn.operators._shift_bank`; N×N is never allocated."""
 
     chunk_bytes = 2**30
 
