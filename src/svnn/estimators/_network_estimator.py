@@ -23,8 +23,8 @@ from svnn._types import ColumnLike, DataLike
 from svnn._validation import at_once
 from svnn.estimators._progress_bar import progress_bar
 from svnn.estimators._shared_parameters import ClassWeight, SeenFeatures, TrainingParameters
-from svnn.estimators._targets import LOSSES, LabelTargets, NumberTargets, check_targets
 from svnn.estimators._training import (
+    LOSSES,
     Batch,
     Callback,
     Shifts,
@@ -37,12 +37,15 @@ from svnn.estimators._training import (
 )
 from svnn.estimators._training_data import (
     SINGLE,
+    LabelTargets,
+    NumberTargets,
     Rows,
     Standardizer,
     TrainingData,
     check_range,
     check_sample_weight,
     check_signals,
+    check_targets,
     relative,
     split_rows,
     with_class_weight,

@@ -18,14 +18,16 @@ from svnn._validation import at_once
 from svnn.covariance._resolve import fit_covariance, resolve
 from svnn.estimators._covariance_network import GivenCovariance, known_covariance, plain_covariance
 from svnn.estimators._shared_parameters import ClassWeight, SeenFeatures, TrainingParameters
-from svnn.estimators._targets import LabelTargets, NumberTargets, check_targets
 from svnn.estimators._training import plain_torch
 from svnn.estimators._training_data import (
     SQUARES,
+    LabelTargets,
+    NumberTargets,
     Standardizer,
     check_range,
     check_sample_weight,
     check_signals,
+    check_targets,
     relative,
 )
 from svnn.estimators.baselines._reduction import PrincipalComponents, ReducedNodes, possible_components, reduce_nodes
