@@ -128,7 +128,7 @@ class PowerSignals(ShiftedSignals):
 
 
 class SpectralSignals(ShiftedSignals):
-    """The signals, and a one, in the eigenbasis: (N, B, F + 1). The layer is one product per node and one rotation."""
+    """The signals, and a one, in the eigenbasis: (N, B, F + 1). The layer is a product per node and one rotation."""
 
     def __init__(self, rotated: Tensor, vectors: Tensor, value_powers: Tensor, scale: float | None = None) -> None:
         self.rotated, self.vectors, self.value_powers, self.scale = rotated, vectors, value_powers, scale
@@ -163,9 +163,8 @@ class SpectralSignals(ShiftedSignals):
         return SpectralSignals(self.rotated[:, rows], self.vectors, self.value_powers, self.scale)
 
     def to(self, device: torch.device) -> SpectralSignals:
-        rotated, vectors, powers = (
-            v.to(device, non_blocking=True) for v in (self.rotated, self.vectors, self.value_powers)
-        )
+        stored = (self.rotated, self.vectors, self.value_powers)
+        rotated, vectors, powers = (v.to(device, non_blocking=True) for v in stored)
         return SpectralSignals(rotated, vectors, powers, self.scale)
 
     @property

@@ -181,22 +181,22 @@ class CovarianceOperator(ABC):
         Where the matrix is learned, gradients pass through its norm as well, once: a second derivative of the norm
         is an error. Give a number for ``scale`` where gradients of gradients are needed.
         """
+        divisor: float | Tensor = 1.0
         if scale is None:
             if self.scale is not None:
                 return self
-            if self.requires_grad:
-                norm = differentiable_norm(self)
-                scale = float(norm.detach())
-                return self._divided(norm, scale) if scale else self._divided(1.0, 1.0)
-            return self._cached("normalized", lambda: self.normalized(self.norm() or 1.0))
-        if not (scale > 0 and np.isfinite(scale)):
+            if not self.requires_grad:
+                return self._cached("normalized", lambda: self.normalized(self.norm() or 1.0))
+            norm = differentiable_norm(self)
+            scale = float(norm.detach()) or 1.0
+            divisor = norm if norm.detach() else divisor
+        elif scale > 0 and np.isfinite(scale):
+            divisor = scale / (1.0 if self.scale is None else self.scale)
+        else:
             raise ValueError(f"scale must be a positive number, got {scale!r}.")
-        return self._divided(scale / (1.0 if self.scale is None else self.scale), float(scale))
-
-    def _divided(self, divisor: float | Tensor, scale: float) -> Self:
         result = copy.copy(self)
         result._map(lambda v: v, 1 / divisor)
-        result.scale = scale
+        result.scale = float(scale)
         return result
 
     def norm(self) -> float:
