@@ -3,19 +3,24 @@
 PYTHON ?= python3
 VENV ?= .venv
 OLDEST ?= .venv-oldest
+EMPTY ?= .venv-empty
 BIN := $(VENV)/bin
 STAMP := $(VENV)/installed
 PIP_INSTALL := -m pip install --quiet --disable-pip-version-check
 PYTEST := -m pytest -n auto --dist worksteal
 
-.PHONY: help demo test test-plain test-oldest test-all lint format defaults bench bench-gpu clean
+.PHONY: help demo test test-plain test-oldest test-all lint format coverage dist defaults rivals bench bench-gpu clean
 
 help:
 	@echo "make demo      set up, train S-VNNs and baselines on built-in data, write runs/demo/"
 	@echo "make test      set up, then lint, type-check, check import layers and run the tests"
 	@echo "make test-all  make test, then the tests without the numba kernels (make test-plain)"
 	@echo "               and with the oldest versions allowed (make test-oldest)"
+	@echo "make coverage  which lines and branches the tests reach; writes runs/coverage/"
+	@echo "make dist      build wheel and sdist, check them, install the wheel in an empty environment and run the"
+	@echo "               README's quickstart there"
 	@echo "make defaults  how well the default estimators predict (SVNN_DATA adds the real data sets)"
+	@echo "make rivals    the same beside the models that one tries first; writes docs/results/rivals.csv"
 	@echo "make bench     speed against PyG, torch and scipy in one run (ten minutes or so); writes runs/bench/"
 	@echo "make bench-gpu the GPU part: a covariance of 100,000 features, a training step on 20,000 nodes"
 	@echo "make format    format the code"
@@ -55,8 +60,24 @@ lint: $(STAMP)
 	$(BIN)/mypy
 	$(BIN)/lint-imports
 
+# Without the compiled kernels, whose lines no coverage tool can see.
+coverage: $(STAMP)
+	SVNN_NUMBA=0 $(BIN)/python $(PYTEST) --cov --cov-report=term --cov-report=html:runs/coverage
+
+dist: $(STAMP)
+	rm -rf dist $(EMPTY)
+	$(BIN)/python -m build
+	$(BIN)/twine check --strict dist/*
+	$(PYTHON) -m venv $(EMPTY)
+	$(EMPTY)/bin/python $(PIP_INSTALL) -c constraints.txt dist/*.whl
+	awk '/^```/ { inside = /python/ && !seen++; next } inside' README.md > $(EMPTY)/quickstart.py
+	cd $(EMPTY) && bin/python quickstart.py && bin/svnn --version
+
 defaults: $(STAMP)
 	$(BIN)/python benchmarks/defaults.py
+
+rivals: $(STAMP)
+	$(BIN)/python benchmarks/rivals.py
 
 bench: $(STAMP)
 	$(BIN)/python benchmarks/run.py --out runs/bench
@@ -69,4 +90,4 @@ format: $(STAMP)
 	$(BIN)/ruff format .
 
 clean:
-	rm -rf $(VENV) $(OLDEST) .pytest_cache .mypy_cache .ruff_cache .import_linter_cache .hypothesis
+	rm -rf $(VENV) $(OLDEST) $(EMPTY) dist .pytest_cache .mypy_cache .ruff_cache .import_linter_cache .hypothesis

@@ -37,10 +37,12 @@ def measure(n: int = 10_000, samples: int = 200, epochs: int = 5) -> dict[str, A
         seconds[name] = time.perf_counter() - start
         return result
 
-    model = SVNNRegressor(covariance=HardThreshold(density=0.01), hidden=(32, 32), max_epochs=epochs, random_state=0)
+    model = SVNNRegressor(
+        covariance=HardThreshold(density=0.01, sparse_output=True), hidden=(32, 32), max_epochs=epochs, random_state=0
+    )
     timed("fit", lambda: model.fit(X[:-8], y[:-8]))
     standardised = (X[:-8] - X[:-8].mean(0)) / X[:-8].std(0)
-    C, C_hat = model.covariance_, HardThreshold(density=0.001).fit(standardised).covariance_
+    C, C_hat = model.covariance_, HardThreshold(density=0.001, sparse_output=True).fit(standardised).covariance_
     rows = X[-8:]
     general = timed("certificate", lambda: certificate(model, C, C_hat))
     own = timed("certificate of 8 rows", lambda: certificate(model, C, C_hat, rows))

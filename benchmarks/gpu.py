@@ -49,7 +49,7 @@ def covariances(n: int, t: int, repeats: int) -> list[dict[str, Any]]:
     rows = []
     for name, precision in (("tf32", "high"), ("float32", "highest")):
         torch.set_float32_matmul_precision(precision)
-        model = HardThreshold()
+        model = HardThreshold(sparse_output=True)
         seconds, peak = timed(lambda model=model: model.fit(X), repeats)
         C = model.covariance_
         nnz = int(C.values().numel() if isinstance(C, torch.Tensor) else C.nnz)

@@ -12,6 +12,7 @@ import statistics
 from typing import Any
 
 import numpy as np
+import scipy.sparse as sp
 from _measure import available_gb, fresh_process, markdown, number, once, resident, run_part, sgemm
 
 from svnn import HardThreshold
@@ -45,7 +46,7 @@ def fit(n: int, samples: int) -> dict[str, Any]:
         "sgemm GFLOP/s": 2 * 2048**3 / statistics.median(products) / 1e9,
         "peak GB": peak,
         "GB before": before,
-        "nnz": int(model.covariance_.nnz),
+        "nnz": int(sp.csr_array(model.covariance_).count_nonzero()),
     }
 
 
@@ -64,7 +65,7 @@ def numpy_fit(n: int, samples: int) -> dict[str, Any]:
         result["C"] = np.where(np.abs(C) >= limit * sd[:, None] * sd, C, 0)
 
     seconds, peak = once(call), resident(peak=True)
-    theirs, ours = result["C"], HardThreshold().fit(X).covariance_.toarray()
+    theirs, ours = result["C"], HardThreshold(sparse_output=False).fit(X).covariance_
     apart = (theirs != 0) != (ours != 0)
     error = float(np.abs(np.where(apart, 0, ours - theirs)).max())
     if apart.sum() > 1e-3 * np.count_nonzero(theirs) or error > 1e-3:

@@ -1,4 +1,4 @@
-"""The network in a training loop of your own, on fresh random realisations of the covariance."""
+"""Train the network in a PyTorch loop of your own. Every epoch sees another random sparsification of the covariance."""
 
 import torch
 
@@ -15,10 +15,10 @@ torch.manual_seed(0)
 network = SVNN(in_features=1, out_features=1, hidden=(16, 16), order=2)
 optimizer = torch.optim.Adam(network.parameters(), lr=0.01)
 for epoch in range(30):
-    shift = as_operator(rcv.sample(random_state=epoch))  # the shift is an argument, not a part of the network
+    shift = as_operator(rcv.sample(random_state=epoch))  # the network gets the covariance with every call
     loss = torch.nn.functional.mse_loss(network(x, shift), y)
     optimizer.zero_grad()
     loss.backward()
     optimizer.step()
     if epoch % 10 == 9:
-        print(f"epoch {epoch + 1}: loss {loss.item():.2f}, density {shift.density:.2f}")
+        print(f"epoch {epoch + 1}: loss {loss.item():.2f}, {shift.density:.0%} of the covariance kept")

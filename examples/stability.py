@@ -1,6 +1,6 @@
-"""How far does a trained network move when the covariance is estimated from few samples?
+"""How much do the outputs of a trained network change when its covariance is estimated from few samples?
 
-Train on the true covariance, then put the same network on estimates from t samples.
+The network is trained with the true covariance. Then the same network runs on estimates from t samples.
 """
 
 import numpy as np
@@ -14,7 +14,8 @@ model.fit(data.X[:800], data.y[:800])
 test = data.X[-200:]
 reference = model.embed(test)
 
-print("samples   sample covariance   hard threshold   (mean change of the embedding)")
+print("mean change of the embeddings:")
+print("samples   sample covariance   hard threshold")
 for t in (50, 100, 200, 500, 1000):
     pool = data.X[800 : 800 + t]
     changes = [

@@ -9,7 +9,7 @@ import pytest
 from svnn._compiled import load
 from svnn.operators import _cpu_passes as passes
 
-BANKS, TILES = "svnn.operators._cpu_kernels", "svnn.covariance._kernels"
+BANKS, TILES = "svnn.operators._cpu_kernels", "svnn.covariance.tiles._tile_kernels"
 #: The kernels of a tile: functions that Python calls.
 OF_TILES = ("compress", "draw", "histogram", "histogram_inside", "largest", "symmetric")
 

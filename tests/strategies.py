@@ -20,7 +20,7 @@ def covariances(draw: Any, min_nodes: int = 2, max_nodes: int = 12) -> np.ndarra
 
 @st.composite
 def tied_matrices(draw: Any) -> np.ndarray:
-    """Symmetric matrices with many equal moduli, zeros and both signs."""
+    """Symmetric matrices with many equal absolute values, zeros and both signs."""
     n = draw(st.integers(2, 9))
     values = st.sampled_from([-1.0, -0.5, 0.0, 0.5, 1.0])
     C = np.array([[draw(values) for _ in range(n)] for _ in range(n)])

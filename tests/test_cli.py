@@ -15,9 +15,9 @@ def svnn(*arguments, cwd=None, **environment):
 
 
 def test_help_and_version_are_quick_because_torch_is_not_imported():
-    code = "import sys, svnn.cli; print('torch' in sys.modules, 'sklearn' in sys.modules)"
+    code = "import sys, svnn.cli; print({'torch', 'sklearn', 'pandas', 'matplotlib'} & {*sys.modules})"
     result = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
-    assert result.stdout.strip() == "False False"
+    assert result.stdout.strip() == "set()"
     assert "demo" in svnn("--help").stdout
     assert svnn("--version").stdout.startswith("svnn 0.")
 
@@ -35,6 +35,16 @@ def test_the_demo_writes_a_table_and_a_plot(tmp_path):
     assert float(by_model["VNN (dense)"]["density"]) == 1
     assert float(by_model["S-VNN hard"]["density"]) < 0.2
     assert (tmp_path / "here/results.png").stat().st_size > 10_000
+
+
+def test_the_demo_needs_neither_pandas_nor_matplotlib(tmp_path):
+    for name in ("pandas", "matplotlib"):
+        (tmp_path / f"{name}.py").write_text(f"raise ModuleNotFoundError('No module named {name}')")
+    paths = os.pathsep.join([str(tmp_path), os.environ.get("PYTHONPATH", "")])
+    result = svnn("demo", "--quick", "--out", "here", cwd=tmp_path, PYTHONPATH=paths)
+    assert result.returncode == 0 and "S-VNN hard" in result.stdout
+    assert result.stderr == 'No plot, because matplotlib is missing: pip install "svnn[plot]".\n'
+    assert [path.name for path in (tmp_path / "here").iterdir()] == ["results.csv"]
 
 
 @pytest.mark.parametrize(

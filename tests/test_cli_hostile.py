@@ -96,7 +96,7 @@ def test_what_cannot_be_is_said_at_once_and_nothing_is_written(tmp_path, inside,
 @pytest.mark.parametrize("datasets", [",", "", " , ", ",,,"])
 def test_a_list_of_no_data_sets(inside, datasets):
     said = inside("reproduce", "stochastic-real", "--datasets", datasets)
-    assert "--datasets names none" in said and "ixi" in said
+    assert "--datasets names no data set" in said and "ixi" in said
 
 
 @pytest.mark.parametrize(
@@ -114,6 +114,12 @@ def test_other_requests_that_cannot_be(tmp_path, inside, monkeypatch, arguments,
     (tmp_path / "file").write_text("")
     monkeypatch.setenv("SVNN_DATA", str(tmp_path))
     assert message in inside(*arguments)
+
+
+def test_a_missing_package_is_named_with_the_extra_that_adds_it(tmp_path, inside, monkeypatch):
+    monkeypatch.setattr("svnn.experiments._reproduce.find_spec", lambda name: None)
+    assert 'needs pandas and matplotlib: pip install "svnn[experiments]"' in inside("reproduce", "q-insights")
+    assert not list(tmp_path.iterdir())
 
 
 @pytest.mark.parametrize("arguments", ["fly", "demo --seed x", "reproduce table --fly", "reproduce"])

@@ -13,10 +13,16 @@ import svnn
 from kernel_spy import BANKS, TILES
 from svnn import _compiled
 from svnn._compiled import load
-from svnn.covariance import _blocked
+from svnn.covariance import tiles
 from svnn.operators import _cpu_passes as passes
 
-LOADERS = {BANKS: passes.kernels, TILES: _blocked.kernels}
+
+def kernels_of_tiles():
+    data = tiles.read(np.array([[0.0, 1.0], [1.0, 0.0]]), None, correlations=False, limit=10**6)
+    return tiles.Tiles(data, limit=10**6).kernels
+
+
+LOADERS = {BANKS: passes.kernels, TILES: kernels_of_tiles}
 
 
 @pytest.fixture

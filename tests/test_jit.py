@@ -29,14 +29,16 @@ PACKAGE = Path(svnn.__file__).parent
 DRAW = """
 import sys
 import numpy as np
-from svnn.covariance._blocked import kernels
+from svnn._compiled import load
 from svnn.functional import pair_uniforms
 
+kernels = load("svnn.covariance.tiles._tile_kernels")
+
 tile = np.ones((4, 128), dtype=np.float32)
-kernels().draw(tile, 0, 200, 0.5, 0.0, 7)
+kernels.draw(tile, 0, 200, 0.5, 0.0, 7)
 expected = pair_uniforms(7, np.arange(4)[:, None], np.arange(200, 328)) < 0.5
 assert ((tile == 1) == expected).all()
-print(kernels().draw.stats.cache_path, "".join(str(int(value)) for value in tile.ravel()))
+print(kernels.draw.stats.cache_path, "".join(str(int(value)) for value in tile.ravel()))
 """
 
 
@@ -75,7 +77,7 @@ def test_all_that_kernels_are_made_of_is_among_the_sources():
         and path.name != "_compiled.py"  # which only looks whether numba is there
     ]
     assert len(compiled) >= 2  # the decorators, and the filter banks with vectors of their own
-    modules = {module for name in [*compiled, "covariance/_kernels.py"] for module in imports(name)}
+    modules = {module for name in [*compiled, "covariance/tiles/_tile_kernels.py"] for module in imports(name)}
     used = {module.removeprefix("svnn.").replace(".", "/") + ".py" for module in modules if module.startswith("svnn.")}
     assert {*compiled, *used} <= set(_jit.SOURCES)
     assert all((PACKAGE / name).is_file() for name in _jit.SOURCES)

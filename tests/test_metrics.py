@@ -1,17 +1,18 @@
-"""Support recovery, dense, sparse and in torch."""
+"""Support recovery of every kind of matrix, sparse ones never made dense."""
 
 from __future__ import annotations
 
 import warnings
 
 import numpy as np
+import pandas as pd
 import pytest
 import scipy.sparse as sp
 import torch
 from hypothesis import given
 
 from strategies import densities, seeds, tied_matrices
-from svnn import HardThreshold
+from svnn import HardThreshold, as_operator
 from svnn.functional import hard_threshold
 from svnn.metrics import SupportRecovery, support_recovery
 
@@ -24,6 +25,10 @@ def sparse_tensor(C):
 
 KINDS = {
     "array": np.asarray,
+    "list": lambda C: np.asarray(C).tolist(),
+    "frame": pd.DataFrame,
+    "operator": as_operator,
+    "sparse operator": lambda C: as_operator(sp.csr_array(C)),
     "csr": sp.csr_array,
     "coo": sp.coo_array,
     "tensor": torch.tensor,

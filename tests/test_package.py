@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import ast
 import importlib
 import inspect
 import subprocess
 import sys
+from pathlib import Path
 
 import pytest
 
@@ -35,7 +37,21 @@ def test_every_name_exists_and_unknown_ones_do_not():
         _ = svnn.nothing
 
 
-@pytest.mark.parametrize("room", ["covariance", "datasets", "estimators", "functional", "nn", "operators"])
+def test_type_checkers_see_the_names_that_python_has():
+    tree = ast.parse(Path(svnn.__file__).read_text(encoding="utf-8"))
+    imported = {
+        (node.module, alias.name)
+        for block in tree.body
+        if isinstance(block, ast.If)
+        for node in block.body
+        for alias in node.names
+        if alias.asname == alias.name  # other imports are not passed on
+    }
+    packages = {("svnn", package) for package in svnn._PACKAGES}
+    assert imported == packages | {(f"svnn.{package}", name) for name, package in svnn._HOMES.items()}
+
+
+@pytest.mark.parametrize("room", ["covariance", "datasets", "estimators", "functional", "nn", "operators", "testing"])
 def test_every_public_name_has_a_docstring_with_an_example_or_a_formula(room):
     module = importlib.import_module(f"svnn.{room}")
     for name in module.__all__:

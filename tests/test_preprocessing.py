@@ -180,6 +180,16 @@ def test_tables_have_named_columns(X):
     np.testing.assert_array_equal(frame.to_numpy(), nodes.reshape(len(X), -1))
 
 
+def test_names_of_nodes_are_checked(X):
+    transformer = WindowFeatures(layout="table").fit(X)
+    with pytest.raises(ValueError, match=r"number of features \(3\), got 2"):
+        transformer.get_feature_names_out(["a", "b"])
+    transformer.feature_names_in_ = np.array(["a", "b", "c"], dtype=object)
+    assert transformer.get_feature_names_out()[0] == "a_mean"
+    with pytest.raises(ValueError, match="not equal to feature_names_in_"):
+        transformer.get_feature_names_out(["a", "b", "d"])
+
+
 def test_frames_are_not_made_of_three_dimensions(X):
     from sklearn import config_context
 
@@ -205,15 +215,15 @@ def test_manners(X):
         ({"moments": "mean"}, "moments must be a sequence of names"),
         ({"moments": ("median",)}, "moments must be a sequence of names"),
         ({"extras": ("jerk",)}, "extras must be a sequence of names"),
-        ({"quantiles": (1.5,)}, "quantiles must lie in"),
+        ({"quantiles": (1.5,)}, r"quantiles must be a sequence of numbers in \[0, 1\]"),
         ({"bands": 17}, "have 16 frequencies"),
         ({"bands": -1}, "bands=-1 is not possible"),
         ({"bands": (0.2, 0.1)}, "increasing edges"),
         ({"bands": (0.1, 0.101, 0.4)}, "no frequency from 0.1 to 0.101"),
         ({"bands": (0.1, 0.4, 0.6, 0.7)}, "no frequency from 0.6 to 0.7"),
         ({"lags": (33,)}, "lags must be integers from 1 to 32"),
-        ({"lags": (0.5,)}, "lags must be integers"),
-        ({"sampling_rate": 0}, "sampling_rate must be a positive number"),
+        ({"lags": (0.5,)}, "lags must be a sequence of positive integers"),
+        ({"sampling_rate": 0}, "sampling_rate must be None or a positive number"),
         ({"layout": "flat"}, "layout must be one of"),
         ({"moments": (), "extras": (), "bands": 0}, "no features to compute"),
     ],

@@ -7,6 +7,7 @@ import runpy
 from pathlib import Path
 
 import pytest
+import rivals
 
 ROOT = Path(__file__).parents[1]
 
@@ -30,6 +31,10 @@ def test_the_stability_example_holds(capsys):
     assert exact.startswith("ErrorSplit(")
     certified, seen = map(float, re.findall(r"[\d.]+", bound))
     assert 0 < seen < certified
+
+
+def test_the_table_of_rivals_is_the_one_that_was_measured():
+    assert rivals.table() in (ROOT / "README.md").read_text(encoding="utf-8")
 
 
 @pytest.mark.parametrize("example", sorted((ROOT / "examples").glob("*.py")), ids=lambda p: p.stem)

@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 import tomllib
 from importlib.metadata import version
+from importlib.util import find_spec
 from pathlib import Path
 
 import pytest
@@ -12,7 +13,9 @@ import pytest
 ROOT = Path(__file__).parents[1]
 PYPROJECT = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))
 EXTRAS = PYPROJECT["project"]["optional-dependencies"]
-del EXTRAS["dev"]  # what lints and checks types, which needs no oldest version
+DEV = EXTRAS.pop("dev")  # what `make test` has beside them, which needs no oldest version
+#: Packages that svnn works together with; the tests of that are left out where they are missing.
+NEIGHBOURS = ("nilearn", "skfolio")
 
 
 def lowest(*groups: list[str]) -> dict[str, str]:
@@ -50,3 +53,12 @@ def test_torch_is_pinned_to_one_version_that_is_allowed():
 @pytest.mark.parametrize("name", sorted(USED))
 def test_everything_is_installed_so_that_no_test_is_left_out_for_want_of_a_package(name):
     assert numbers(version(name)) >= numbers(USED[name])
+
+
+@pytest.mark.skipif(
+    not (find_spec("mypy") and find_spec("importlinter")), reason="not the environment of make test: no tools to lint"
+)
+@pytest.mark.parametrize("name", NEIGHBOURS)
+def test_the_neighbours_are_installed_where_the_tools_to_lint_are(name):
+    """So that `make test` never leaves out their tests in silence."""
+    assert numbers(version(name)) >= numbers(lowest(DEV)[name])

@@ -1,8 +1,9 @@
 """Sparse covariance neural networks.
 
-A covariance neural network treats every feature as a node and the covariance of the features as
-the graph; its layers are polynomials of the covariance. svnn sparsifies the covariance first, by
-thresholding or by principled random dropping: more accurate with little data, more stable, cheaper.
+A covariance neural network treats every feature as a node of a graph, and the covariance of two features as the weight
+of their edge; its layers are polynomials of the covariance. svnn makes the covariance sparse first, by thresholding or
+by dropping entries at random with well-chosen probabilities. With little data the networks are then more accurate, and
+they are more stable and cheaper.
 
 The names below are imported on first use, so that ``import svnn`` and ``svnn --help`` are quick.
 """
@@ -10,83 +11,60 @@ The names below are imported on first use, so that ``import svnn`` and ``svnn --
 from __future__ import annotations
 
 from importlib import import_module
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 __version__ = "0.1.0"
 
-_HOMES = {
-    "ACV": "svnn.covariance",
-    "RCV": "svnn.covariance",
-    "AdaptiveThreshold": "svnn.covariance",
-    "ConvergenceError": "svnn.covariance",
-    "GraphicalLasso": "svnn.covariance",
-    "HardThreshold": "svnn.covariance",
-    "SampleCovariance": "svnn.covariance",
-    "SoftThreshold": "svnn.covariance",
-    "as_operator": "svnn.operators",
-    "SVNNClassifier": "svnn.estimators",
-    "SVNNRegressor": "svnn.estimators",
-    "ModelFileError": "svnn.estimators",
-    "load": "svnn.estimators",
+if TYPE_CHECKING:  # for type checkers and editors; the tables below are for Python
+    from svnn import covariance as covariance
+    from svnn import datasets as datasets
+    from svnn import estimators as estimators
+    from svnn import functional as functional
+    from svnn import metrics as metrics
+    from svnn import nn as nn
+    from svnn import operators as operators
+    from svnn import preprocessing as preprocessing
+    from svnn import stability as stability
+    from svnn import testing as testing
+    from svnn.covariance import ACV as ACV
+    from svnn.covariance import RCV as RCV
+    from svnn.covariance import AdaptiveThreshold as AdaptiveThreshold
+    from svnn.covariance import ConvergenceError as ConvergenceError
+    from svnn.covariance import GraphicalLasso as GraphicalLasso
+    from svnn.covariance import HardThreshold as HardThreshold
+    from svnn.covariance import SampleCovariance as SampleCovariance
+    from svnn.covariance import SoftThreshold as SoftThreshold
+    from svnn.estimators import ModelFileError as ModelFileError
+    from svnn.estimators import SVNNClassifier as SVNNClassifier
+    from svnn.estimators import SVNNRegressor as SVNNRegressor
+    from svnn.estimators import load as load
+    from svnn.operators import as_operator as as_operator
+
+#: The packages, and the names that are taken from them.
+_PACKAGES = {
+    "covariance": (
+        *("SampleCovariance", "HardThreshold", "SoftThreshold", "AdaptiveThreshold", "ACV", "RCV", "GraphicalLasso"),
+        "ConvergenceError",
+    ),
+    "datasets": (),
+    "estimators": ("SVNNClassifier", "SVNNRegressor", "load", "ModelFileError"),
+    "functional": (),
+    "metrics": (),
+    "nn": (),
+    "operators": ("as_operator",),
+    "preprocessing": (),
+    "stability": (),
+    "testing": (),
 }
-_ROOMS = (
-    "covariance",
-    "datasets",
-    "estimators",
-    "functional",
-    "metrics",
-    "nn",
-    "operators",
-    "preprocessing",
-    "stability",
-)
+_HOMES = {name: package for package, names in _PACKAGES.items() for name in names}
 
-__all__ = [
-    "ACV",
-    "RCV",
-    "AdaptiveThreshold",
-    "ConvergenceError",
-    "GraphicalLasso",
-    "HardThreshold",
-    "ModelFileError",
-    "SVNNClassifier",
-    "SVNNRegressor",
-    "SampleCovariance",
-    "SoftThreshold",
-    "__version__",
-    "as_operator",
-    "covariance",
-    "datasets",
-    "estimators",
-    "functional",
-    "load",
-    "metrics",
-    "nn",
-    "operators",
-    "preprocessing",
-    "stability",
-]
-
-if TYPE_CHECKING:
-    from svnn import covariance, datasets, estimators, functional, metrics, nn, operators, preprocessing, stability
-    from svnn.covariance import (
-        ACV,
-        RCV,
-        AdaptiveThreshold,
-        ConvergenceError,
-        GraphicalLasso,
-        HardThreshold,
-        SampleCovariance,
-        SoftThreshold,
-    )
-    from svnn.estimators import ModelFileError, SVNNClassifier, SVNNRegressor, load
-    from svnn.operators import as_operator
+__all__ = ["__version__", *_PACKAGES, *_HOMES]
 
 
-def __getattr__(name: str) -> Any:
+def __getattr__(name: str) -> object:
     if name in _HOMES:
-        return getattr(import_module(_HOMES[name]), name)
-    if name in _ROOMS:
+        return getattr(import_module(f"svnn.{_HOMES[name]}"), name)
+    if name in _PACKAGES:
         return import_module(f"svnn.{name}")
     raise AttributeError(f"module 'svnn' has no attribute {name!r}")
 

@@ -4,13 +4,15 @@ from __future__ import annotations
 
 import os
 import threading
-from collections.abc import Callable
+from collections import deque
+from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import CancelledError, ThreadPoolExecutor
 from typing import ParamSpec, TypeVar
 
 import torch
 
 Arguments = ParamSpec("Arguments")
+Item = TypeVar("Item")
 Result = TypeVar("Result")
 
 _lock = threading.Lock()
@@ -97,6 +99,21 @@ class Crew:
                 interrupt = error
         if interrupt is not None:
             raise interrupt
+
+
+def in_threads(function: Callable[[Item], Result], items: Sequence[Item]) -> Iterator[Result]:
+    """Yield ``function(item)`` in the order of the items, computed on as many threads as torch uses.
+
+    Inside of them torch computes on one thread, so that no thread waits for the others after every product. When the
+    iterator is closed, no thread works on an item any more.
+    """
+    crew = Crew()
+    try:
+        waiting = deque(pool(torch.get_num_threads()).submit(crew.work, function, item) for item in items)
+        while waiting:
+            yield waiting.popleft().result()
+    finally:
+        crew.dismiss()
 
 
 def forked() -> bool:

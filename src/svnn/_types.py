@@ -20,22 +20,37 @@ if TYPE_CHECKING:
     ColumnLike: TypeAlias = npt.ArrayLike | Tensor
     #: Anything that stands for a symmetric matrix; see ``svnn.functional._matrix``.
     MatrixLike: TypeAlias = "npt.ArrayLike | Tensor | sp.sparray | sp.spmatrix | HasCovariance | HasMatrix"
+    #: What a covariance is estimated by: a name, or an estimator.
+    CovarianceLike: TypeAlias = "str | HasFit"
     #: A matrix as numpy and scipy hold it.
     Matrix: TypeAlias = np.ndarray | sp.csr_array
     #: Anything that random numbers can start from.
     RandomState: TypeAlias = int | np.random.Generator | np.random.RandomState | Generator | None
+    #: One threshold for all entries of a matrix, or an array with one for each entry.
+    Threshold: TypeAlias = float | np.ndarray | Tensor
     #: numpy or torch: a function of it returns the same kind.
     Array = TypeVar("Array", np.ndarray, Tensor)
+    #: A number or an array of numbers: a function of it returns the same kind.
+    Numbers = TypeVar("Numbers", float, np.ndarray, Tensor)
     #: numpy or torch, where the two need not agree.
     AnyArray: TypeAlias = np.ndarray | Tensor
 else:
-    DataLike = ColumnLike = MatrixLike = Matrix = RandomState = AnyArray = Any
+    DataLike = ColumnLike = MatrixLike = CovarianceLike = Matrix = RandomState = Threshold = AnyArray = Any
     Array = TypeVar("Array")
+    Numbers = TypeVar("Numbers")
 
 #: Integers and floats of any size.
 FloatArray: TypeAlias = npt.NDArray[np.floating[Any]]
 IntArray: TypeAlias = npt.NDArray[np.integer[Any]]
 BoolArray: TypeAlias = npt.NDArray[np.bool_]
+
+
+class HasFit(Protocol):
+    """An estimator of any package: all that is asked of it is a method ``fit``."""
+
+    def fit(self, X: Any, *args: Any, **kwargs: Any) -> Any:
+        """Learn from the rows of ``X``."""
+        ...
 
 
 class HasCovariance(Protocol):

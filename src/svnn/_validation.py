@@ -1,19 +1,36 @@
-"""Input checks shared by the covariance estimators and the networks' estimators."""
+"""What all estimators share: the check of ``X``, and a ``fit`` that succeeds or changes nothing."""
 
 from __future__ import annotations
 
-from typing import Any
+from collections.abc import Callable, Iterable
+from functools import wraps
+from typing import TYPE_CHECKING, Any, Protocol, TypeVar, cast
 
 import numpy as np
 import scipy.sparse as sp
+from sklearn.base import BaseEstimator
 from sklearn.utils.validation import validate_data
 
+from svnn._types import DataLike
 from svnn.functional._array import check_dense_real, is_torch, namespace
+
+if TYPE_CHECKING:
+    from torch import Tensor
+
+
+Fit = TypeVar("Fit", bound=Callable[..., Any])
+
+
+class Frame(Protocol):
+    """A data frame of pandas, polars or another library."""
+
+    columns: Iterable[object]
+    dtypes: Iterable[object]
 
 
 def check_data(
-    estimator: Any,
-    X: Any,
+    estimator: BaseEstimator,
+    X: DataLike,
     *,
     reset: bool = True,
     allow_nan: bool = False,
@@ -21,26 +38,41 @@ def check_data(
     min_samples: int = 1,
     lazy: bool = False,
 ) -> Any:
-    """Return ``X`` as a floating (t, N) or (t, N, F) array or tensor, or raise a clear error.
+    """Return ``X`` as a floating-point array or tensor of shape (t, N) or (t, N, F), or raise a clear error.
 
-    Sets (``reset=True``) or compares ``n_features_in_`` and ``feature_names_in_``. With ``lazy`` an
-    array or tensor is not read: the caller, who reads it in pieces, converts the numbers and
-    looks for NaN.
+    Parameters
+    ----------
+    estimator : BaseEstimator
+        Error messages name it. Its ``n_features_in_`` and ``feature_names_in_`` are set, or compared with ``X``.
+    X : array, tensor or data frame
+    reset : bool
+        True sets these two attributes, as ``fit`` does; False compares them, as ``predict`` does.
+    allow_nan : bool
+        Whether values may be missing.
+    nan_remedy : str
+        What the message about missing values advises to do.
+    min_samples : int
+        Smallest number of rows.
+    lazy : bool
+        Do not look at the numbers of an array or tensor. The caller, who reads it in pieces, converts them to floating
+        point and looks for NaN.
     """
     name = type(estimator).__name__
-    if not sp.issparse(X):  # scikit-learn has its own words for those
-        check_dense_real(X)
-    if is_torch(X):
-        X = X.detach() if lazy or X.dtype in (namespace(X).float32, namespace(X).float64) else X.detach().double()
-        _check_tensor_shape(estimator, X, reset, min_samples)
+    data: Any = X
+    if not sp.issparse(data):  # scikit-learn has its own message about those
+        check_dense_real(data)
+    if is_torch(data):
+        ready = lazy or data.dtype in (namespace(data).float32, namespace(data).float64)
+        data = data.detach() if ready else data.detach().double()
+        _check_tensor_shape(estimator, data, reset, min_samples)
     else:
-        _reject_text_columns(X)
-        # scikit-learn says by name what is wrong with an array, but not with a list of complex numbers.
-        X = np.asarray(X) if isinstance(X, (list, tuple)) else X
+        if hasattr(data, "columns") and hasattr(data, "dtypes"):
+            _reject_text_columns(data)
         try:
-            X = validate_data(
+            data = validate_data(
                 estimator,
-                X,
+                # scikit-learn says what is wrong with an array of complex numbers, but not with a list of them.
+                np.asarray(data) if isinstance(data, (list, tuple)) else data,
                 reset=reset,
                 allow_nd=True,
                 dtype="numeric" if lazy else [np.float64, np.float32],
@@ -51,22 +83,23 @@ def check_data(
             if "could not convert string" not in str(error):
                 raise
             raise ValueError(f"{name}: X holds text where numbers are needed: {error}.") from error
-    if X.ndim not in (2, 3):
-        raise ValueError(f"{name}: X must have shape (t, N) or (t, N, F), got {tuple(X.shape)}.")
-    if 0 in X.shape:
-        raise ValueError(f"{name}: X has shape {tuple(X.shape)}, which holds no values; none of its sizes may be 0.")
+    if data.ndim not in (2, 3):
+        raise ValueError(f"{name}: X must have shape (t, N) or (t, N, F), got {tuple(data.shape)}.")
+    if 0 in data.shape:
+        raise ValueError(f"{name}: X has shape {tuple(data.shape)}, which holds no values; none of its sizes may be 0.")
     if lazy:
-        return X
-    xp = namespace(X)
-    if not bool(xp.isfinite(X).all()):
-        if bool(xp.isinf(X).any()):
+        return data
+    xp = namespace(data)
+    if not bool(xp.isfinite(data).all()):
+        if bool(xp.isinf(data).any()):
             raise ValueError(f"{name}: X contains inf; remove infinite values before fitting.")
         if not allow_nan:
             raise ValueError(f"{name}: X contains NaN; {nan_remedy}.")
-    return X
+    return data
 
 
-def _check_tensor_shape(estimator: Any, X: Any, reset: bool, min_samples: int) -> None:
+def _check_tensor_shape(estimator: BaseEstimator, X: Tensor, reset: bool, min_samples: int) -> None:
+    """Check the shape of a tensor and the attributes of the estimator, as scikit-learn does for arrays."""
     name = type(estimator).__name__
     if X.ndim < 2:
         raise ValueError(f"{name}: expected a 2D or 3D tensor, got {X.ndim}D.")
@@ -83,21 +116,39 @@ def _check_tensor_shape(estimator: Any, X: Any, reset: bool, min_samples: int) -
         )
 
 
-def _reject_text_columns(X: Any) -> None:
-    """Name the columns of a data frame that hold text; scikit-learn names only the first value."""
-    if not (hasattr(X, "columns") and hasattr(X, "dtypes")):
-        return
-    text = [str(c) for i, (c, d) in enumerate(zip(X.columns, list(X.dtypes), strict=True)) if _is_text(X, i, d)]
+def _reject_text_columns(X: Frame) -> None:
+    """Raise an error that names the columns that hold text; scikit-learn's error shows only the first value."""
+    dtypes = zip(X.columns, list(X.dtypes), strict=True)
+    text = [str(column) for i, (column, dtype) in enumerate(dtypes) if _is_text(X, i, str(dtype).lower())]
     if text:
-        shown = ", ".join(repr(c) for c in text[:5]) + (" …" if len(text) > 5 else "")
+        shown = ", ".join(repr(column) for column in text[:5]) + (" …" if len(text) > 5 else "")
         raise ValueError(
             f"X has columns that are not numbers: {shown}. Drop them or encode them first, "
             "e.g. with sklearn.preprocessing.OneHotEncoder; could not convert string to float."
         )
 
 
-def _is_text(X: Any, column: int, dtype: Any) -> bool:
-    name = str(dtype).lower()
-    if name == "object" and hasattr(X, "iloc"):  # how pandas stores text before its version 3; may hold numbers too
+def _is_text(X: Frame, column: int, dtype: str) -> bool:
+    if dtype == "object" and hasattr(X, "iloc"):  # pandas before version 3 stores text so, but also numbers
         return any(isinstance(value, str) for value in X.iloc[:, column])
-    return name in ("str", "string", "category", "categorical", "utf8") or "datetime" in name
+    return dtype in ("str", "string", "category", "categorical", "utf8") or "datetime" in dtype
+
+
+def at_once(fit: Fit) -> Fit:
+    """Let an estimator's ``fit`` work on a copy, and take over all that it learned only when it is done.
+
+    A fit that fails or is interrupted leaves the model of an earlier one as it was. A ``fit`` starts without what an
+    earlier one learned, the attributes that end in ``_``; a ``partial_fit`` goes on from them.
+    """
+    goes_on = fit.__name__ == "partial_fit"
+
+    @wraps(fit)
+    def fitted_at_once(self: Any, *args: object, **kwargs: object) -> object:
+        trial = object.__new__(type(self))
+        trial.__dict__.update({k: v for k, v in self.__dict__.items() if goes_on or not k.endswith("_")})
+        fit(trial, *args, **kwargs)
+        # One assignment, which nothing can interrupt; parameters set meanwhile, by a callback, stay.
+        self.__dict__ = {**trial.__dict__, **self.get_params(deep=False)}
+        return self
+
+    return cast(Fit, fitted_at_once)

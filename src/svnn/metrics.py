@@ -1,31 +1,31 @@
-"""Scores of an estimated covariance."""
+"""Scores that compare an estimated covariance with the true one."""
 
 from __future__ import annotations
 
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
-import scipy.sparse as sp
 
-from svnn.functional._array import as_matrix, is_torch, to_numpy
+from svnn._types import MatrixLike
+from svnn.functional._matrix import numpy_matrix
 
 
 class SupportRecovery(NamedTuple):
-    """Precision, recall and their harmonic mean, of the off-diagonal pairs found."""
+    """Precision and recall of the off-diagonal pairs that an estimate found, and their harmonic mean."""
 
     precision: float
     recall: float
     f1: float
 
 
-def support_recovery(C_true: Any, C_hat: Any, tol: float = 0.0) -> SupportRecovery:
+def support_recovery(C_true: MatrixLike, C_hat: MatrixLike, tol: float = 0.0) -> SupportRecovery:
     r"""Score which off-diagonal pairs an estimate says are related.
 
     Parameters
     ----------
     C_true, C_hat : matrix of shape (N, N)
-        Symmetric: arrays, scipy sparse arrays, dense or sparse tensors, in any combination. Fitted
-        covariance estimators stand for their ``covariance_``. Sparse matrices are never densified.
+        Symmetric: arrays, lists, frames, scipy sparse arrays, dense or sparse tensors, operators, in any combination.
+        A fitted covariance estimator stands for its ``covariance_``. A sparse matrix is never made dense.
     tol : float, default=0.0
         A pair is in the support of a matrix where :math:`|c_{ij}| > \text{tol}`.
 
@@ -37,9 +37,8 @@ def support_recovery(C_true: Any, C_hat: Any, tol: float = 0.0) -> SupportRecove
 
     Notes
     -----
-    Pairs :math:`i < j` are counted once; the diagonal does not count. Where there is neither a true nor
-    a found pair nothing is wrong and all three are 1. Where only one of the supports is empty all three
-    are 0.
+    Each pair :math:`i < j` is counted once, and the diagonal does not count. Where both supports are empty, nothing is
+    wrong, and all three scores are 1. Where only one of them is empty, all three are 0.
 
     Examples
     --------
@@ -70,37 +69,14 @@ def support_recovery(C_true: Any, C_hat: Any, tol: float = 0.0) -> SupportRecove
     )
 
 
-def _support(C: Any, tol: float, name: str) -> tuple[np.ndarray, int]:
+def _support(C: MatrixLike, tol: float, name: str) -> tuple[np.ndarray, int]:
     """Return the pairs i < j of the support, each as the number i N + j, and N."""
-    C = _as_scipy(getattr(C, "covariance_", C))
-    if not sp.issparse(C):
-        C = as_matrix(to_numpy(C), name)
-        _check_symmetric(C, name)
-        return np.flatnonzero(np.triu(abs(C) > tol, 1)), len(C)
-    C = sp.csr_array(C).astype(np.float64)
-    n = C.shape[0]
-    if n != C.shape[1]:
-        raise ValueError(f"{name} must be a square matrix, got shape {C.shape}.")
-    if not np.isfinite(C.data).all():
-        raise ValueError(f"{name} holds NaN or infinite values; remove or impute them first.")
-    _check_symmetric(C, name)
-    C = C.tocoo()
-    rows, columns = (index.astype(np.int64) for index in (C.row, C.col))
-    kept = (rows < columns) & (abs(C.data) > tol)
-    return rows[kept] * n + columns[kept], n
-
-
-def _as_scipy(C: Any) -> Any:
-    """Return a sparse tensor as a scipy sparse array, anything else as it is."""
-    if not is_torch(C) or not str(C.layout).startswith("torch.sparse"):
-        return C
-    C = C.detach().to_sparse_coo().coalesce().cpu()
-    return sp.coo_array((C.values().numpy(), tuple(C.indices().numpy())), shape=tuple(C.shape))
-
-
-def _check_symmetric(C: Any, name: str) -> None:
-    if C.shape[0] == 0:
-        return
-    gap = abs(C - C.T).max()
-    if gap > 1e-5 * abs(C).max():
-        raise ValueError(f"{name} is not symmetric: entries differ from their mirror by up to {gap:.3g}.")
+    if getattr(C, "shape", None) == (0, 0):
+        return np.zeros(0, dtype=np.int64), 0
+    matrix = numpy_matrix(C, name)
+    n = matrix.shape[0]
+    if isinstance(matrix, np.ndarray):
+        return np.flatnonzero(np.triu(abs(matrix) > tol, 1)), n
+    entries = matrix.tocoo()
+    kept = (entries.row < entries.col) & (abs(entries.data) > tol)
+    return entries.row[kept].astype(np.int64) * n + entries.col[kept], n

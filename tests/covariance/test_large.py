@@ -15,8 +15,8 @@ from sklearn.base import clone
 
 from svnn import SVNNRegressor
 from svnn.covariance import ACV, RCV, AdaptiveThreshold, HardThreshold, SampleCovariance, SoftThreshold
-from svnn.covariance import _blocked as blocked
-from svnn.covariance import _sketch as sketch
+from svnn.covariance.tiles import _order_statistics as order_statistics
+from svnn.covariance.tiles import _products as products
 from svnn.functional import moments
 
 N, T = 300, 60
@@ -66,7 +66,7 @@ def data(seed=0, t=T, n=N):
 
 
 def dense(C):
-    return C.toarray() if sp.issparse(C) else C.to_dense().cpu().numpy()
+    return C.toarray() if sp.issparse(C) else C.to_dense().cpu().numpy() if isinstance(C, torch.Tensor) else C
 
 
 def check_same(estimator, X, sample_weight=None, large=None):
@@ -90,7 +90,7 @@ def check_same(estimator, X, sample_weight=None, large=None):
 def engine(kernels, monkeypatch):
     """The kernels of the tiles or torch alone; with two threads also tiles enough for both."""
     if kernels.n_threads > 1:
-        monkeypatch.setattr(blocked, "_CPU_TILE", (128, 256))
+        monkeypatch.setattr(products, "_CPU_TILE", (128, 256))
     return kernels
 
 
@@ -114,7 +114,7 @@ def test_same_as_the_dense_path(estimator, engine):
 @pytest.mark.parametrize("tile", [(128, 128), (128, 256), (256, 128)])
 def test_tiles_and_threads_do_not_matter(estimator, tile, engine, monkeypatch):
     expected = clone(estimator).set_params(dense_limit=0).fit(data()).covariance_
-    monkeypatch.setattr(blocked, "_CPU_TILE", tile)
+    monkeypatch.setattr(products, "_CPU_TILE", tile)
     torch.set_num_threads(3)
     try:
         found = clone(estimator).set_params(dense_limit=0).fit(data()).covariance_
@@ -178,7 +178,7 @@ def test_ties_are_broken_in_row_order(rule, engine, monkeypatch):
         fitted = check_same(rule(density=density), X)
         assert fitted.covariance_.nnz == 200 + 2 * round(density * 199 * 100)
     check_same(HardThreshold(top_k=5), X)
-    monkeypatch.setattr("svnn.covariance._sketch._SPARE", 0)  # a second pass finds the cut
+    monkeypatch.setattr("svnn.covariance.tiles._order_statistics._SPARE", 0)  # a second pass finds the cut
     for density in (0.0, 0.01, 0.2, 0.37, 0.9999):
         check_same(rule(density=density), X)
     engine.must_have_run("compress", "symmetric", "histogram", "histogram_inside", "largest")
@@ -214,8 +214,8 @@ def test_constant_features_and_single_ones():
 def test_edges_of_bins_are_float32_of_32_bits():
     """A single bin is a number without dimensions, which numpy before 2 widens to 64 bits."""
     for bin_ in (0, 1, 0x3F80 << 1, np.int64(300), 2**16 - 300):
-        edge = sketch._edge(bin_)
-        assert isinstance(edge, float) and edge == sketch._edge(np.array([bin_]))[0]
+        edge = order_statistics.bin_edges(bin_)
+        assert isinstance(edge, float) and edge == order_statistics.bin_edges(np.array([bin_]))[0]
         assert np.float32(edge).view(np.uint32) == int(bin_) << 15
 
 
@@ -232,7 +232,7 @@ def test_acv_draws_again():
 
 
 def test_cross_validation_looks_at_some_features(monkeypatch):
-    monkeypatch.setattr("svnn.covariance._global_threshold._CV_FEATURES", 50)
+    monkeypatch.setattr("svnn.covariance._hard_threshold._CV_FEATURES", 50)
     fitted = HardThreshold(tau="cv", random_state=0, n_splits=2, dense_limit=0).fit(data())
     assert fitted.tau_ > 0 and fitted.threshold_ == pytest.approx(fitted.tau_ / np.sqrt(T))
 
@@ -245,10 +245,10 @@ def test_cross_validation_looks_at_some_features(monkeypatch):
         (HardThreshold(), np.inf, "X contains inf"),
         (HardThreshold(), 1e200, "feature 3 of X has values too large"),
         (HardThreshold(psd="clip"), 0.0, r'psd="clip" gives a dense matrix.*raise dense_limit'),
-        (RCV(), 0.0, "RCV ranks all pairs of its 300 features, more than dense_limit=0"),
-        (ACV(density=2.0), 0.0, "density must be a number between 0 and 1"),
+        (RCV(), 0.0, "RCV looks at all pairs of its 300 features at once, more than dense_limit=0"),
+        (ACV(density=2.0), 0.0, "density must be None or a number between 0 and 1"),
         (ACV(max_over="rows"), 0.0, "max_over must be"),
-        (HardThreshold(density=2.0), 0.0, "density must be a number between 0 and 1"),
+        (HardThreshold(density=2.0), 0.0, "density must be None or a number between 0 and 1"),
     ],
 )
 def test_what_cannot_be_done_is_named(estimator, spoil, message):
@@ -266,7 +266,7 @@ def test_what_cannot_be_done_is_named(estimator, spoil, message):
         ({"dense_limit": 0.5}, "dense_limit must be an integer >= 0"),
         ({"memory_limit": "much"}, "memory_limit must be"),
         ({"memory_limit": -1}, "memory_limit must be"),
-        ({"top_k": 0}, "top_k must be an integer >= 1"),
+        ({"top_k": 0}, "top_k must be None or a positive integer"),
         ({"top_k": 2, "density": 0.5}, r"top_k=2 and density=0.5 both choose"),
         ({"top_k": 2, "tau": 1.0}, r"top_k=2 and tau=1.0 both choose"),
         ({"top_k": 2, "tau": "cv"}, r"top_k=2 and tau='cv' both choose"),

@@ -72,3 +72,16 @@ def zip_folder(tmp_path):
         return path
 
     return pack
+
+
+@pytest.fixture
+def load_real(data_folder):
+    """Call a loader on the folder of real data; skip the test where the files of this data set are not there."""
+
+    def load(loader, *arguments, **keywords):
+        try:
+            return loader(*arguments, root=data_folder, **keywords)
+        except FileNotFoundError as error:
+            pytest.skip(str(error))
+
+    return load

@@ -39,23 +39,19 @@ def test_plain_archives_are_unpacked(tmp_path):
         extract_zip(tmp_path / "a.zip", tmp_path / "new" / "dsads")
 
 
+#: What is wrong with an entry, and entries with that problem.
+HOSTILE = {
+    "leads out": [("../evil", FILE), ("data/../../evil", FILE), ("data/..", FILE)],
+    "absolute": [("/evil", FILE), ("C:/evil", FILE), ("C:evil", FILE)],
+    "backslash": [("..\\evil", FILE), ("\\\\host\\share\\evil", FILE)],
+    "control characters": [("data/new\nline", FILE)],
+    "link or a special file": [("link", LINK), ("pipe", PIPE)],
+    "appears twice": [("readme", FILE), ("README", FILE)],
+}
+
+
 @pytest.mark.parametrize(
-    ("name", "mode", "problem"),
-    [
-        ("../evil", FILE, "leads out"),
-        ("data/../../evil", FILE, "leads out"),
-        ("data/..", FILE, "leads out"),
-        ("/evil", FILE, "absolute"),
-        ("C:/evil", FILE, "absolute"),
-        ("C:evil", FILE, "absolute"),
-        ("..\\evil", FILE, "backslash"),
-        ("\\\\host\\share\\evil", FILE, "backslash"),
-        ("data/new\nline", FILE, "control characters"),
-        ("link", LINK, "link or a special file"),
-        ("pipe", PIPE, "link or a special file"),
-        ("readme", FILE, "appears twice"),
-        ("README", FILE, "appears twice"),
-    ],
+    ("name", "mode", "problem"), [(*entry, problem) for problem, entries in HOSTILE.items() for entry in entries]
 )
 def test_nothing_of_a_hostile_archive_is_written(tmp_path, name, mode, problem):
     home = tmp_path / "home"

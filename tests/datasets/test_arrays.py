@@ -95,19 +95,13 @@ def test_mistakes_are_named(tmp_path, prices):
 
 
 @pytest.mark.parametrize(("name", "shape"), [("golub", (72, 7129)), ("gordon", (181, 12533))])
-def test_the_real_genes(data_folder, name, shape):
-    try:
-        data = load_genes(name, data_folder)
-    except FileNotFoundError:
-        pytest.skip(f"no {name} in SVNN_DATA")
+def test_the_real_genes(load_real, name, shape):
+    data = load_real(load_genes, name)
     assert data.X.shape == shape and set(data.y) == {0, 1}
 
 
-def test_the_real_stocks(data_folder):
-    try:
-        data = load_stocks(data_folder)
-    except FileNotFoundError:
-        pytest.skip("no stocks in SVNN_DATA")
+def test_the_real_stocks(load_real):
+    data = load_real(load_stocks)
     assert data.returns.shape == (1257, 452) and data.X.shape[1:] == (452, 5)
     assert (abs(data.returns) > 0.3).sum() < 15  # without the adjustment 225
     assert data.feature_names[0] == "MMM" and data.sectors[0] == "Industrials"

@@ -7,6 +7,7 @@ import io
 import shutil
 import warnings
 import zipfile
+from functools import partial
 
 import numpy as np
 import pytest
@@ -22,7 +23,7 @@ from svnn.datasets import (
     load_stocks,
     load_thickness,
 )
-from svnn.datasets._tables import read_table
+from svnn.datasets._csv import read_table
 
 MEATS = "x_001,x_002,water,fat,protein\n" + "".join(f"{i}.5,{i + 1}.25,6{i},2{i},17\n" for i in range(9))
 PEOPLE = "subject_id,age,lh_insula_thickness,rh_insula_thickness\n" + "".join(
@@ -99,61 +100,45 @@ def test_tables_in_another_encoding(tmp_path, encoding):
     one_line(raised, path)
 
 
+#: For every loader of tables: texts of its file, and what is said about them.
+WRONG_TABLES = {
+    load_meats: {
+        "": "is empty",
+        "\n\n\n": "is empty",
+        "x_001,x_002,fat\n": "no rows",
+        "x_001,x_001,fat\n1,2,3\n": "'x_001' .*twice",
+        "x_001,fat,fat\n1,2,3\n": "'fat' .*twice",
+        "x_001,fat\n1,many\n": "'fat' holds 'many', which is not a number",
+        "x_001,fat\n1e999,2\n": "'x_001' holds '1e999', which is not a number",
+        "x_001,fat\ninf,2\n": "'x_001' holds 'inf', which is not a number",
+        "wave,weight\n1,2\n": "must have columns x_001",
+        'x_001,fat\n1,"2\n': "line 2",
+    },
+    partial(load_released, "SparseCov"): {
+        "0,1,2\n": "no rows",
+        "0,1\n1,nan\n": "numbers only",
+        "0,1\n1,\n": "numbers only",
+        "0,1\n1,inf\n": "numbers only",
+        "0\n1\n2\n": "at least two columns",
+        ",0\n0,1\n1,2\n": "at least two columns",
+    },
+    load_thickness: {
+        "subject_id,age,age,lh_insula_thickness\ns1,30,31,2.5\n": "'age' .*twice",
+        "subject_id,subject_id,age,lh_insula_thickness\ns1,30,31,2.5\n": "'subject_id' .*twice",
+        "subject_id,age,lh_insula_thickness,lh_insula_thickness\ns1,30,31,2.5\n": "lh_insula_thickness",
+    },
+}
+
+
 @pytest.mark.parametrize(
-    ("text", "message"),
-    [
-        ("", "is empty"),
-        ("\n\n\n", "is empty"),
-        ("x_001,x_002,fat\n", "no rows"),
-        ("x_001,x_001,fat\n1,2,3\n", "'x_001' .*twice"),
-        ("x_001,fat,fat\n1,2,3\n", "'fat' .*twice"),
-        ("x_001,fat\n1,many\n", "'fat' holds 'many', which is not a number"),
-        ("x_001,fat\n1e999,2\n", "'x_001' holds '1e999', which is not a number"),
-        ("x_001,fat\ninf,2\n", "'x_001' holds 'inf', which is not a number"),
-        ("wave,weight\n1,2\n", "must have columns x_001"),
-        ('x_001,fat\n1,"2\n', "line 2"),
-    ],
+    ("load", "text", "message"),
+    [(load, text, message) for load, cases in WRONG_TABLES.items() for text, message in cases.items()],
 )
-def test_tables_that_cannot_be_right(tmp_path, text, message):
-    path = tmp_path / "meats.csv"
+def test_tables_that_cannot_be_right(tmp_path, load, text, message):
+    path = tmp_path / "table.csv"
     path.write_text(text)
     with pytest.raises(ValueError, match=message) as raised:
-        load_meats(tmp_path)
-    one_line(raised, path)
-
-
-@pytest.mark.parametrize(
-    ("text", "message"),
-    [
-        ("0,1,2\n", "no rows"),
-        ("0,1\n1,nan\n", "numbers only"),
-        ("0,1\n1,\n", "numbers only"),
-        ("0,1\n1,inf\n", "numbers only"),
-        ("0\n1\n2\n", "at least two columns"),
-        (",0\n0,1\n1,2\n", "at least two columns"),
-    ],
-)
-def test_released_draws_that_cannot_be_right(tmp_path, text, message):
-    path = tmp_path / "SparseCov.csv"
-    path.write_text(text)
-    with pytest.raises(ValueError, match=message) as raised:
-        load_released("SparseCov", tmp_path)
-    one_line(raised, path)
-
-
-@pytest.mark.parametrize(
-    ("header", "message"),
-    [
-        ("subject_id,age,age,lh_insula_thickness", "'age' .*twice"),
-        ("subject_id,subject_id,age,lh_insula_thickness", "'subject_id' .*twice"),
-        ("subject_id,age,lh_insula_thickness,lh_insula_thickness", "lh_insula_thickness"),
-    ],
-)
-def test_people_with_a_column_twice(tmp_path, header, message):
-    path = tmp_path / "people.csv"
-    path.write_text(header + "\ns1,30,31,2.5\n")
-    with pytest.raises(ValueError, match=message) as raised:
-        load_thickness(path)
+        load(path)
     one_line(raised, path)
 
 

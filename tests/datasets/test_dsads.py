@@ -54,11 +54,8 @@ def test_files_of_another_format_are_refused(tmp_path, text):
         load_dsads(tmp_path, subjects=[1])
 
 
-def test_the_real_segments(data_folder):
-    try:
-        data = load_dsads(data_folder)
-    except FileNotFoundError:
-        pytest.skip("no DSADS in SVNN_DATA")
+def test_the_real_segments(load_real):
+    data = load_real(load_dsads)
     t = len(data.X)
     assert data.X.shape == (t, 45, 125) and np.isfinite(data.X).all()
     assert (np.bincount(data.y) == t / 19).all() and (np.bincount(data.groups)[1:] == t / 8).all()

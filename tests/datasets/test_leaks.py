@@ -87,11 +87,8 @@ def test_the_check_notices_a_label_among_the_inputs(tmp_path):
         ("load_realdisp", {}),
     ],
 )
-def test_no_real_input_is_the_target(data_folder, loader, arguments):
-    try:
-        data = getattr(datasets, loader)(root=data_folder, **arguments)
-    except FileNotFoundError:
-        pytest.skip("not in SVNN_DATA")
+def test_no_real_input_is_the_target(load_real, loader, arguments):
+    data = load_real(getattr(datasets, loader), **arguments)
     assert len(data.X) == len(data.y) and data.X.shape[1] == len(data.feature_names)
     assert_inputs_do_not_know(data)
     if data.split is not None:

@@ -36,5 +36,5 @@ def test_names_of_people_work_too():
 def test_mistakes_are_named(arguments, message):
     with pytest.raises(ValueError, match=message):
         split_by_groups([1, 2, 3], **arguments)
-    with pytest.raises(ValueError, match="one label a row"):
+    with pytest.raises(ValueError, match="one label per row"):
         split_by_groups([[1], [2]])

@@ -117,7 +117,7 @@ def test_mistakes_are_named(tmp_path, thickness):
         load_thickness("adni1", tmp_path)
     with pytest.raises(ValueError, match="no columns lh_<region>_thickness"):
         load_thickness(write(tmp_path / "u.csv", ["subject_id", "age"], [["s0", 3]]))
-    with pytest.raises(ValueError, match="came before"):
+    with pytest.raises(ValueError, match="a column before it are of the same region"):
         load_thickness([path, path])
     strangers = write(tmp_path / "ages.csv", ["subject_id", "age"], [["nobody", 3]])
     with pytest.raises(ValueError, match="do the tables name subjects alike"):
@@ -127,20 +127,14 @@ def test_mistakes_are_named(tmp_path, thickness):
 
 
 @pytest.mark.parametrize(("name", "rows", "dropped"), [("ixi", 556, 0), ("braindev", 1668, 3)])
-def test_the_real_tables(data_folder, name, rows, dropped):
-    try:
-        data = load_thickness(name, data_folder)
-    except FileNotFoundError:
-        pytest.skip(f"no {name} in SVNN_DATA")
+def test_the_real_tables(load_real, name, rows, dropped):
+    data = load_real(load_thickness, name)
     assert data.X.shape == (rows, 68) and data.n_dropped == dropped
     assert data.feature_names == NAMES and data.X.min() > 0.5 and data.X.max() < 5
     assert data.y.min() > 5 and data.y.max() < 100
     assert len(set(data.subjects)) == rows
 
 
-def test_sites_and_diagnoses_of_braindev(data_folder):
-    try:
-        data = load_thickness("braindev", data_folder, target="dx", groups="site")
-    except FileNotFoundError:
-        pytest.skip("no braindev in SVNN_DATA")
+def test_sites_and_diagnoses_of_braindev(load_real):
+    data = load_real(load_thickness, "braindev", target="dx", groups="site")
     assert data.target_names == ["0", "1"] and len(set(data.groups)) == 43

@@ -110,8 +110,8 @@ def test_realdisp_activities_are_checked(realdisp):
         ("1\t2\t3\t4\n", "24 columns"),
         ("\t".join(["1"] * 24 + ["4"]) + "\n", "24 columns"),
         ("\t".join(["1"] * 23 + ["0.5"]) + "\n", "a whole number"),
-        ("\t".join(["1"] * 23 + ["walking"]) + "\n", "24 numbers a line"),
-        ("\t".join(["1"] * 22 + ["x", "4"]) + "\n", "24 numbers a line"),
+        ("\t".join(["1"] * 23 + ["walking"]) + "\n", "24 numbers per line"),
+        ("\t".join(["1"] * 22 + ["x", "4"]) + "\n", "24 numbers per line"),
     ],
 )
 def test_files_of_another_format_are_refused(tmp_path, line, message):
@@ -127,19 +127,13 @@ def test_a_cut_file_is_refused(mhealth, tmp_path):
         load_mhealth(tmp_path, subjects=[1])
 
 
-def test_the_whole_of_a_real_mhealth(data_folder):
-    try:
-        data = load_mhealth(data_folder)
-    except FileNotFoundError:
-        pytest.skip("no MHEALTH in SVNN_DATA")
+def test_the_whole_of_a_real_mhealth(load_real):
+    data = load_real(load_mhealth)
     assert set(data.y) == set(range(12)) and set(data.groups) == set(range(1, 11))
     assert data.X.shape[1:] == (21, 128) and np.isfinite(data.X).all()
 
 
-def test_the_whole_of_a_real_realdisp(data_folder):
-    try:
-        data = load_realdisp(data_folder)
-    except FileNotFoundError:
-        pytest.skip("no REALDISP in SVNN_DATA")
+def test_the_whole_of_a_real_realdisp(load_real):
+    data = load_real(load_realdisp)
     assert set(data.y) == set(range(10)) and set(data.groups) == set(range(1, 18))
     assert data.X.shape[1:] == (117, 128)

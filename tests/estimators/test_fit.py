@@ -14,7 +14,10 @@ from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
 
 from svnn import ACV, RCV, HardThreshold, SVNNClassifier, SVNNRegressor
+from svnn.covariance import SampleCovariance, WithinClass
 from svnn.covariance._resolve import NAMES
+from svnn.estimators._training_data import split_rows
+from svnn.estimators.baselines import PCASVMRegressor
 
 QUICK = {"max_epochs": 30, "hidden": (8,), "random_state": 0}
 
@@ -80,10 +83,25 @@ def test_every_covariance(data, covariance):
     assert model.covariance_.shape == (6, 6)
 
 
+def test_the_fitted_covariance_estimator_is_kept(data, iris):
+    X, y = data
+    given = HardThreshold(density=0.5)
+    model = SVNNRegressor(covariance=given, **QUICK).fit(X, y)
+    assert isinstance(model.covariance_estimator_, HardThreshold) and model.covariance_estimator_ is not given
+    assert not hasattr(given, "covariance_") and model.covariance_estimator_.threshold_ > 0
+    assert abs(model.covariance_estimator_.covariance_ - model.covariance_).max() == 0
+    assert isinstance(SVNNRegressor(covariance="ledoit_wolf", **QUICK).fit(X, y).covariance_estimator_, LedoitWolf)
+    assert model.set_params(covariance="precomputed", shift=np.eye(6)).fit(X, y).covariance_estimator_ is None
+    names = np.array(["a", "b", "c"])[iris[1]]
+    within = SVNNClassifier(covariance=WithinClass(), **QUICK).fit(iris[0], names)
+    assert within.covariance_estimator_.classes_.tolist() == ["a", "b", "c"]
+    assert isinstance(PCASVMRegressor(n_components=2).fit(X, y).covariance_estimator_, SampleCovariance)
+
+
 def test_precision_and_precomputed(data):
     X, y = data
     model = SVNNRegressor(covariance="graphical_lasso", use="precision", **QUICK).fit(X, y)
-    precision = np.linalg.inv(model.covariance_.toarray())
+    precision = np.linalg.inv(model.covariance_)
     shift = model.operator_.to_dense().numpy() * model.operator_.scale
     np.testing.assert_allclose(shift, precision, rtol=1e-2, atol=1e-3)
     with pytest.raises(ValueError, match="HardThreshold has none"):
@@ -109,7 +127,7 @@ def test_stochastic_training(data, resample, covariance):
         for _ in range(2)
     ]
     np.testing.assert_array_equal(models[0].predict(X), models[1].predict(X))
-    assert (models[0].covariance_ != models[1].covariance_).nnz == 0
+    np.testing.assert_array_equal(models[0].covariance_, models[1].covariance_)
 
 
 def test_resampling_changes_the_training(data):
@@ -156,7 +174,7 @@ def test_groups_stay_together(data):
     X, y = data
     groups = np.repeat(np.arange(12), 10)
     model = SVNNRegressor(validation_fraction=0.3, **QUICK)
-    train, held_out = model._split(y, groups, seed=0, split=True)
+    train, held_out = split_rows(y, groups, 0.3, seed=0, stratify=False)
     assert len(held_out) > 0
     assert not set(groups[train]) & set(groups[held_out])
     model.fit(X, y, groups=groups)
@@ -165,10 +183,10 @@ def test_groups_stay_together(data):
 
 
 def test_classes_are_split_evenly(iris):
-    model = SVNNClassifier(**QUICK)
-    y = model._encode_targets(iris[1], reset=True)
-    _, held_out = model._split(y, None, seed=0, split=True)
-    assert np.bincount(y[held_out]).tolist() == [5, 5, 5]
+    labels = np.array(["a", "b", "c"])[iris[1]]
+    for y in (iris[1], labels):
+        _, held_out = split_rows(y, None, 0.1, seed=0, stratify=True)
+        assert np.bincount(iris[1][held_out]).tolist() == [5, 5, 5]
 
 
 def test_class_weight_moves_the_decision(rng):
@@ -280,7 +298,7 @@ def test_a_table_and_signals_of_one_value_are_the_same(data):
 def test_units_that_overflow_single_precision(data):
     for unit in (1e20, 1e-24):
         model = SVNNRegressor(standardize=False, **QUICK)
-        model._fit_shift(unit * data[0][..., None], None, seed=0)
+        model._fit_structure(unit * data[0][..., None], None, None, seed=0, device=torch.device("cpu"))
         assert model.operator_.norm() == pytest.approx(1, rel=1e-5)
 
 

@@ -13,8 +13,7 @@ from sklearn.base import clone
 
 from estimators.families import CLASSIFIERS, REGRESSORS, each
 from svnn import SVNNRegressor, load
-from svnn.estimators._torch import draw_weights, without_weights
-from svnn.estimators._training import Batch, batches
+from svnn.estimators._training import Batch, batches, draw_weights
 from svnn.estimators.baselines._graph import GCN
 from svnn.estimators.baselines._mlp import MLP
 from svnn.nn import SVNN, Readout
@@ -95,7 +94,9 @@ def test_weights_are_drawn_as_the_constructors_draw_them(name):
         pytest.importorskip("torch_geometric")
     torch.manual_seed(7)
     expected = NETWORKS[name]().state_dict()
-    network = without_weights(NETWORKS[name])
+    with torch.device("meta"):
+        network = NETWORKS[name]()
+    network.to_empty(device="cpu")
     for values in network.state_dict().values():
         values.copy_(torch.full_like(values, 13))  # nothing may be left over
     draw_weights(network, torch.Generator().manual_seed(7))

@@ -10,12 +10,13 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+import scipy.sparse as sp
 import sklearn.covariance
 import torch
 
 import svnn
 from model_files import QUICK, X, classifier, contents, forge, read, regressor
-from svnn import ModelFileError, SVNNClassifier, SVNNRegressor
+from svnn import HardThreshold, ModelFileError, SVNNClassifier, SVNNRegressor
 from svnn.estimators import _model_file
 from svnn.estimators._storage import _FITTED
 from svnn.estimators._stored_values import _COVARIANCES
@@ -133,6 +134,42 @@ def test_every_covariance_estimator_can_be_stored():
             known.append(_COVARIANCES.get(f"{name}.{kind.__name__}"))
             assert known[-1] is kind
     assert len(known) == len(_COVARIANCES)
+
+
+@pytest.mark.parametrize("name", _COVARIANCES)
+@pytest.mark.filterwarnings("ignore")
+def test_the_fitted_covariance_estimator_is_stored(path, name):
+    labels = np.array(["a", "b", "c"])[np.arange(30) % 3]
+    model = SVNNClassifier(covariance=_COVARIANCES[name](), **QUICK).fit(X, labels)
+    model.save(path)
+    found, expected = svnn.load(path).covariance_estimator_, model.covariance_estimator_
+    assert type(found) is type(expected) and found.get_params() == expected.get_params()
+    public = {k: v for k, v in vars(expected).items() if k.endswith("_") and not k.startswith("_")}
+    assert len(public) >= 3
+    for attribute, value in public.items():
+        again = getattr(found, attribute)
+        if sp.issparse(value):
+            assert abs(again - value).max() == 0
+        else:
+            np.testing.assert_equal(again, value)
+    assert hasattr(found, "sample") == hasattr(expected, "sample")
+    if hasattr(found, "sample"):
+        draws = [each.sample(np.random.default_rng(0)) for each in (found, expected)]
+        assert abs(draws[0] - draws[1]).max() == 0
+
+
+def test_estimators_of_users_and_files_without_one(path):
+    class Mine(HardThreshold):
+        """A covariance that no file can name."""
+
+    model = SVNNRegressor(covariance=Mine(), **QUICK).fit(X, X[:, 0])
+    model.set_params(covariance="precomputed", shift=model.covariance_).save(path)
+    assert svnn.load(path).covariance_estimator_ is None
+    regressor().save(path)
+    tensors, header = read(path)
+    del header["covariance_estimator"]  # as in files of earlier versions
+    forge(path, tensors, header)
+    assert svnn.load(path).covariance_estimator_ is None
 
 
 def test_matrices_that_torch_does_not_take_as_they_are(path):

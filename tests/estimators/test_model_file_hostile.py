@@ -110,6 +110,21 @@ WRONG = {
     "target_shape": [[2], [0], [-1], [1, 1], [10**12], "x", None, 3],
     "history": [[], {}, {"train_loss": 3}, {"train_loss": ["x"]}, None],
     "covariance": [3, None, {"array": "nowhere"}, {"csr": "covariance", "shape": [5, 10**12]}, {"array": 5}, {}],
+    "covariance_estimator": [
+        *(3, [], {}, {"estimator": "os.system", "params": {}, "attributes": {}}),
+        *({"estimator": "svnn.HardThreshold", "params": {"unheard_of": 1}, "attributes": {}},),
+        *(
+            {"estimator": "svnn.HardThreshold", "params": {}, "attributes": attributes}
+            for attributes in (
+                None,
+                {"fit": 1},
+                {"_private_": 1},
+                {"__class__": 1},
+                {"a b_": 1},
+                {"x_": {"array": "no"}},
+            )
+        ),
+    ],
     "module": [
         *(None, [], {}, {"in_features": 2}, {"in_features": "1"}),
     ],

@@ -119,5 +119,5 @@ def test_devices_that_cannot_be_trained_on_are_named(device, data):
 
 
 def test_a_negative_seed_is_named(data):
-    with pytest.raises(ValueError, match="random_state must not be negative"):
+    with pytest.raises(ValueError, match="random_state must be None, an integer >= 0 or a random generator"):
         SVNNRegressor(max_epochs=2, random_state=-1).fit(*data)

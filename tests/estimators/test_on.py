@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
+import scipy.sparse as sp
 import torch
 
 from svnn import RCV, HardThreshold, SampleCovariance, SVNNRegressor, as_operator
@@ -22,13 +23,13 @@ def model(X):
 
 
 def test_the_training_covariance_changes_nothing(model, X):
-    for same in (model.covariance_, model.covariance_.toarray(), as_operator(model.covariance_)):
+    for same in (model.covariance_, sp.csr_array(model.covariance_), as_operator(model.covariance_)):
         np.testing.assert_allclose(model.on(same).predict(X), model.predict(X), rtol=1e-5)
 
 
 def test_the_filters_stay_the_same_on_another_matrix(model, X):
     """H(C') with the trained coefficients, not with ones rescaled to the norm of C'."""
-    C = model.covariance_.toarray()
+    C = model.covariance_
     other = model.on(2 * C)
     scale = model.operator_.scale
     x = torch.tensor(model._standardizer(X[..., None]), dtype=torch.float32)
@@ -73,6 +74,9 @@ def test_estimators_fitted_or_not(model, X):
     a = model.on(fitted).predict(X)
     np.testing.assert_allclose(model.on(SampleCovariance(), X=X).predict(X), a, rtol=1e-3, atol=1e-4)
     assert model.on(RCV(random_state=0).fit(Z)).predict(X).shape == (100,)
+    assert model.on(fitted).covariance_estimator_ is fitted
+    assert isinstance(model.on("rcv", X=X).covariance_estimator_, RCV)
+    assert model.on(np.eye(68)).covariance_estimator_ is None
 
 
 def test_errors_are_named(model, X):

@@ -11,7 +11,7 @@ from sklearn.base import clone
 
 from estimators.families import CLASSIFIERS, REGRESSORS, each
 from svnn import SVNNRegressor
-from svnn.estimators._standardize import Standardizer
+from svnn.estimators._training_data import Standardizer
 from svnn.estimators.baselines import PCASVMRegressor
 
 #: Powers of two, by which nothing is rounded: about 1e160, 1e-170, 1e300, 1e-300, 1e30 and 1e-30.

@@ -13,7 +13,7 @@ from sklearn.base import clone
 from estimators.families import CLASSIFIERS, REGRESSORS, each
 from svnn import SVNNClassifier
 from svnn.estimators._training import _weighted
-from svnn.estimators._weights import relative, with_class_weight
+from svnn.estimators._training_data import relative, with_class_weight
 
 POSITIVE = st.floats(1e-3, 1e3)
 

@@ -3,23 +3,33 @@
 from __future__ import annotations
 
 import numpy as np
+import pandas as pd
 import pytest
 
-from svnn.experiments import _synthetic, support_recovery
-from svnn.experiments._draws import realisations, sparsifiers
-from svnn.experiments._stability import compare_estimates
-from svnn.experiments._tables import distinct, summarise, where
-from svnn.experiments.stochastic_synthetic import measure
+from svnn.experiments._summaries import summarise
+from svnn.experiments._trained_on_truth import SyntheticSettings, train_on_truth
+from svnn.experiments.stability_samples import compare_estimates
+from svnn.experiments.stochastic_synthetic import StochasticSettings, measure, realisations, sparsifiers
+from svnn.experiments.support_recovery import SupportSettings, recover
 from svnn.functional import sample_moments
 
-SETTINGS = {**_synthetic.TRAINING, "epochs": 15, "samples": 600, "seed": 0, "components": [10, 20, 50]}
+SETTINGS = SyntheticSettings(epochs=15, samples=600)
 SIZES = [100, 400, 1600]
+
+
+def where(rows, **conditions):
+    """Return the rows that have these values."""
+    return [row for row in rows if all(row.get(name) == value for name, value in conditions.items())]
+
+
+def means(rows, by, values):
+    return summarise(pd.DataFrame(rows), by, values).to_dict("records")
 
 
 @pytest.mark.parametrize("density", [0.05, 0.2])
 def test_hard_and_soft_thresholding_recover_block_supports_as_samples_grow(density):
     sizes = [25, 100, 800]
-    rows = support_recovery.recover("block", density, 0, N=60, sizes=sizes, draws=2, seed=0)
+    rows = recover("block", density, 0, SupportSettings(N=60, sizes=tuple(sizes), draws=2))
     for name in ("hard", "soft"):
         f1 = [where(rows, estimator=name, T=T)[0]["f1"] for T in sizes]
         assert f1[0] < 0.9 and f1 == sorted(f1) and f1[-1] > 0.99
@@ -33,9 +43,9 @@ def test_hard_and_soft_thresholding_recover_block_supports_as_samples_grow(densi
 def stability():
     rows = []
     for repeat in range(2):
-        trained = _synthetic.train_on_truth("SparseCov", SETTINGS, repeat)
-        rows += compare_estimates(trained, SIZES, SETTINGS, seed=repeat)
-    return summarise(rows, ["model", "T"], ["mae_change", "embedding_error", "covariance_error", "mae", "density"])
+        trained = train_on_truth("SparseCov", SETTINGS, repeat)
+        rows += compare_estimates(trained, SIZES, [10, 20, 50], seed=repeat)
+    return means(rows, ["model", "T"], ["mae_change", "embedding_error", "covariance_error", "mae", "density"])
 
 
 @pytest.mark.parametrize("T", SIZES)
@@ -65,9 +75,9 @@ def test_pca_svm_is_the_least_stable(stability):
 
 @pytest.fixture(scope="module")
 def stochastic():
-    settings = {**SETTINGS, "N": 100, "levels": [0.1, 0.5, 0.9], "draws": 3}
+    settings = StochasticSettings(epochs=15, samples=600, levels=(0.1, 0.5, 0.9), draws=3)
     rows = [row | {"dataset": d} for d in ("LargeCov", "SmallCov") for row in measure(d, 0, settings)]
-    return summarise(rows, ["dataset", "method", "p"], ["mae", "filter_bias", "filter_variance", "embedding_error"])
+    return means(rows, ["dataset", "method", "p"], ["mae", "filter_bias", "filter_variance", "embedding_error"])
 
 
 def test_rcv_degrades_as_p_falls_on_large_covariances_and_much_less_on_small_ones(stochastic):
@@ -91,7 +101,7 @@ def test_the_bias_explains_it_and_dividing_by_the_probabilities_removes_it(stoch
 
 
 def test_sparsified_matrices_are_really_other_matrices_and_the_network_feels_it():
-    trained = _synthetic.train_on_truth("LargeCov", {**SETTINGS, "epochs": 2, "samples": 200}, 0, N=30)
+    trained = train_on_truth("LargeCov", SyntheticSettings(epochs=2, samples=200), 0, N=30)
     C = sample_moments(trained.standardised(trained.X_train)).covariance
     base = trained.model.on(C).embed(trained.X_test)
     assert np.abs(base - trained.model.embed(trained.X_test)).max() > 1e-3
@@ -118,7 +128,7 @@ def test_biased_and_unbiased_forms_share_their_masks():
 
 def test_all_methods_are_there():
     C = np.eye(5) + 0.1
-    assert distinct([{"m": how.method} for how in sparsifiers(C, [0.5], 0)], "m") == [
+    assert list(dict.fromkeys(how.method for how in sparsifiers(C, [0.5], 0))) == [
         "RCV",
         "RCV, unbiased",
         "ACV",

@@ -12,6 +12,7 @@ has a mean of zero at best, and Student's t tells whether it is more.
 
 from __future__ import annotations
 
+from dataclasses import replace
 from functools import cache
 from typing import Any
 
@@ -24,15 +25,14 @@ from scipy import stats
 from sklearn.utils import Bunch
 
 from svnn import datasets
-from svnn.experiments import _data
-from svnn.experiments._models import LIBRARY, MODELS, NETWORKS, TRAINING, build, configurations
-from svnn.experiments._real import fit, fit_and_score
+from svnn.experiments import _real_data
+from svnn.experiments._models import LIBRARY, MODELS, NETWORKS, RealSettings, build, configurations, fit, fit_and_score
 from svnn.operators import CovarianceOperator
 from svnn.preprocessing import WindowFeatures
 
 FALSE_ALARM = 1e-6
 GRID = {"layers": [1], "order": [2], "dropout": [0.0], "mlp": [[16]], "components": [2]}
-SETTINGS = {**TRAINING, "epochs": 12, "patience": 12, "batch_size": 32, "features": 8, "seed": 0, "limit": None}
+SETTINGS = RealSettings(epochs=12, patience=12, batch_size=32, features=8)
 #: The loaders that the experiments do not use, on small files; the others go through ``load_split``.
 OTHERS = {
     "diagnosis": lambda: datasets.load_thickness("braindev", target="dx"),
@@ -50,42 +50,42 @@ def splits(tmp_path_factory):
     """Return the split of made-up files by the name of the set, with or without the label among the inputs."""
 
     @cache
-    def load(name: str, leak: bool = False) -> _data.Split:
+    def load(name: str, leak: bool = False) -> _real_data.Split:
         folder = tmp_path_factory.mktemp(name)
-        WRITERS[_data.FEATURES.get(name, name)](folder, np.random.default_rng(0), leak)
+        WRITERS[_real_data.FEATURES.get(name, name)](folder, np.random.default_rng(0), leak)
         with pytest.MonkeyPatch.context() as patch:
             patch.setenv("SVNN_DATA", str(folder))
-            _data._load.cache_clear()
-            split = random_split(name, OTHERS[name]()) if name in OTHERS else _data.load_split(name, 0, seed=0)
-            _data._load.cache_clear()
+            _real_data._load.cache_clear()
+            split = random_split(name, OTHERS[name]()) if name in OTHERS else _real_data.load_split(name, 0, seed=0)
+            _real_data._load.cache_clear()
         return split
 
     return load
 
 
-def random_split(name: str, data: Any) -> _data.Split:
+def random_split(name: str, data: Any) -> _real_data.Split:
     """Keep the split that there is; otherwise a fifth of the rows validates and a third tests."""
     order, fifth, third = np.random.default_rng(1).permutation(len(data.y)), len(data.y) // 5, len(data.y) // 3
     part = data.split
     if part is None:
         held = {"validation": order[:fifth].tolist(), "test": order[fifth : fifth + third].tolist()}
         part = datasets.split_by_groups(np.arange(len(data.y)), **held)
-    return _data.Split(
+    return _real_data.Split(
         name, *((data.X[part == which], data.y[part == which]) for which in ("train", "validation", "test"))
     )
 
 
-def make(model: str, split: _data.Split, **settings: Any) -> Any:
-    estimator = build(model, is_classes(split), configurations(model, GRID)[0], {**SETTINGS, **settings}, 0)
+def make(model: str, split: _real_data.Split, **settings: Any) -> Any:
+    estimator = build(model, is_classes(split), configurations(model, GRID)[0], replace(SETTINGS, **settings), 0)
     quick = {"max_observations": 30} if "max_observations" in estimator.get_params() else {}
     return estimator.set_params(**quick)
 
 
-def is_classes(split: _data.Split) -> bool:
+def is_classes(split: _real_data.Split) -> bool:
     return split.train[1].dtype.kind == "i"
 
 
-def knows(estimator: Any, split: _data.Split) -> bool:
+def knows(estimator: Any, split: _real_data.Split) -> bool:
     """Whether the targets of test rows are predicted better than by chance."""
     (X, y), seen = split.test, split.train[1]
     predicted = estimator.predict(X)
@@ -107,7 +107,7 @@ def test_random_labels_are_predicted_at_chance(splits, name, model):
 
 
 @pytest.mark.parametrize("model", QUICK)
-@pytest.mark.parametrize("name", _data.FEATURES)
+@pytest.mark.parametrize("name", _real_data.FEATURES)
 def test_random_labels_are_predicted_at_chance_from_window_features(splits, name, model):
     split = splits(name)
     assert not knows(fit(make(model, split), split), split)
@@ -129,7 +129,7 @@ def test_a_label_among_the_inputs_is_found_out_by_each_model(splits, name, model
 @pytest.mark.parametrize("name", ["mhealth", "ixi"])
 def test_scores_are_those_of_test_rows(splits, monkeypatch, name):
     split = splits(name)
-    monkeypatch.setattr("svnn.experiments._real.load_split", lambda *_: split)
+    monkeypatch.setattr("svnn.experiments._models.load_split", lambda *_: split)
     (row,) = fit_and_score(name, "PCA-SVM", {"components": 20}, 0, SETTINGS)
     model = fit(build("PCA-SVM", split.classes, {"components": 20}, SETTINGS, 0), split)
     scores = {
@@ -169,13 +169,13 @@ def same(first: dict[str, list[np.ndarray]], second: dict[str, list[np.ndarray]]
 def test_scaling_and_covariance_follow_from_training_rows(splits, name, model):
     split = splits(name)
     X, y = split.validation
-    wild = _data.Split(name, split.train, (1e3 * X + 7, y[::-1] if is_classes(split) else 1e3 * y), split.test)
+    wild = _real_data.Split(name, split.train, (1e3 * X + 7, y[::-1] if is_classes(split) else 1e3 * y), split.test)
     first, second = (fit(make(model, split, epochs=2), rows) for rows in (split, wild))
     state = learned(first)
     assert same(state, learned(second))
     # Not because nothing is looked at: validation rows do reach the loss, and training rows the state.
     assert model == "PCA-SVM" or first.history_["valid_loss"] != second.history_["valid_loss"]
-    other = _data.Split(name, (split.train[0] ** 3, split.train[1]), split.validation, split.test)
+    other = _real_data.Split(name, (split.train[0] ** 3, split.train[1]), split.validation, split.test)
     assert not same(state, learned(fit(make(model, split, epochs=2), other)))
     signals = split.train[0].reshape(*split.train[0].shape[:2], -1)
     np.testing.assert_allclose(first._standardizer.mean, signals.mean(0), rtol=1e-4, atol=1e-8)
@@ -204,7 +204,7 @@ def test_a_row_is_predicted_alike_whatever_rows_are_beside_it(splits, name, mode
     np.testing.assert_allclose(output(wild)[::3], together[::3], **exact)
 
 
-@pytest.mark.parametrize("name", _data.FEATURES)
+@pytest.mark.parametrize("name", _real_data.FEATURES)
 def test_window_features_are_learned_from_training_rows(monkeypatch, name):
     rng = np.random.default_rng(0)
     part = np.repeat(["train", "validation", "test"], [20, 10, 10])
@@ -214,8 +214,8 @@ def test_window_features_are_learned_from_training_rows(monkeypatch, name):
     features = []
     for values in (X, wild):
         data = Bunch(X=values, y=np.tile([0, 1], 20), groups=np.arange(40), split=part)
-        monkeypatch.setattr(_data, "_load", lambda _, data=data: data)
-        features.append(_data.load_split(name, 0, seed=0))
+        monkeypatch.setattr(_real_data, "_load", lambda _, data=data: data)
+        features.append(_real_data.load_split(name, 0, seed=0))
     assert np.array_equal(features[0].train[0], features[1].train[0])
     alone = WindowFeatures().fit(X[part == "train"])
     assert np.array_equal(features[1].test[0], alone.transform(wild[part == "test"]))
@@ -224,7 +224,7 @@ def test_window_features_are_learned_from_training_rows(monkeypatch, name):
 
 
 REAL = {
-    **{name: lambda name=name: _data._load(name) for name in _data.REAL},
+    **{name: lambda name=name: _real_data._load(name) for name in _real_data.REAL},
     **OTHERS,
     **{f"released {name}": lambda name=name: datasets.load_released(name) for name in ("LargeCov", "SmallCov")},
     "genes gordon": lambda: datasets.load_genes("gordon"),
@@ -241,8 +241,10 @@ def test_shuffled_labels_of_real_files_are_predicted_at_chance(data_folder, monk
     # As many of each class, so that few rows are enough to tell knowledge from chance.
     y = np.arange(len(data.y)) % len(np.unique(data.y)) if data.y.dtype.kind == "i" else data.y
     shuffled = Bunch(**{**data, "y": rng.permutation(y)})
-    monkeypatch.setattr(_data, "_load", lambda _: shuffled)
-    split = _data.load_split(name, 0, seed=0, limit=300) if name in _data.REAL else random_split(name, shuffled)
+    monkeypatch.setattr(_real_data, "_load", lambda _: shuffled)
+    split = (
+        _real_data.load_split(name, 0, seed=0, limit=300) if name in _real_data.REAL else random_split(name, shuffled)
+    )
     models = REAL_MODELS if data.X.shape[1] < 5000 else ("MLP",)  # of genes no covariance is made
     for model in models:
         assert not knows(fit(make(model, split), split), split), model

@@ -2,24 +2,31 @@ from __future__ import annotations
 
 import importlib
 import json
+from dataclasses import asdict, replace
 
 import pytest
 
 from svnn.experiments import EXPERIMENTS
-from svnn.experiments._reproduce import report, reproduce
+from svnn.experiments._jobs import Settings
+from svnn.experiments._reproduce import Prepared, Request, prepare, report, run_prepared
 from svnn.experiments._runner import Outcome
 
 QUICK = {"quick": True, "jobs": 1}
 
 
+def reproduce(name, out, **options):
+    request = Request(name, out, **options)
+    return run_prepared(prepare(request), request)
+
+
 @pytest.mark.parametrize("name", EXPERIMENTS)
 def test_every_experiment_has_what_the_command_line_needs(name):
     module = importlib.import_module(f"svnn.experiments.{name.replace('-', '_')}")
-    assert set(module.QUICK) <= set(module.FULL) and json.dumps(module.FULL)
+    assert type(module.QUICK) is type(module.FULL) and json.dumps(asdict(module.FULL))
     assert module.CLAIM.endswith(".") and module.__doc__
     for part in ("jobs", "tables", "headline", "plots"):
         assert callable(getattr(module, part))
-    settings = {**module.FULL, "seed": 0, "datasets": list(getattr(module, "DATASETS", ()))}
+    settings = replace(module.FULL, **({"datasets": module.DATASETS} if hasattr(module, "DATASETS") else {}))
     names = [job.name for job in module.jobs(settings, [])]
     assert len(names) == len(set(names)) > 0
 
@@ -64,12 +71,12 @@ def test_failures_are_told_without_a_stack_trace(tmp_path, capsys):
     from rich.console import Console
 
     failures = [{"dataset": "ixi", "error": "ValueError: [no] luck"}]
-    report(None, "table", {}, Outcome(failures=failures), tmp_path, Console())
+    report(Prepared("table", None, Settings(), tmp_path), Outcome(failures=failures), Console())
     assert "no results; ValueError: [no] luck" in capsys.readouterr().out
 
 
 def test_unknown_data_sets_are_named_also_for_all(tmp_path):
-    with pytest.raises(ValueError, match=r"--datasets: dsad not known; there are .*dsads"):
+    with pytest.raises(ValueError, match=r"--datasets: dsad not known; the known ones are .*dsads"):
         reproduce("all", tmp_path, datasets=["LargeCov", "dsad"], quick=True)
     assert not list(tmp_path.iterdir())
 

@@ -7,15 +7,17 @@ import signal
 import subprocess
 import sys
 import time
+from dataclasses import asdict, replace
 
 import pytest
 import toys
 
-from svnn.experiments._jobs import Job, derive_seed
+from svnn.experiments import _runner
+from svnn.experiments._jobs import Job, Settings, derive_seed
+from svnn.experiments._run_folder import RunFolder
 from svnn.experiments._runner import run
-from svnn.experiments._store import Store
 
-SETTINGS = {"repeats": 2, "pause": 0.0}
+SETTINGS = toys.ToySettings(repeats=2, pause=0.0)
 
 
 def lines(folder):
@@ -84,15 +86,15 @@ def test_failures_are_recorded_do_not_stop_the_rest_and_are_retried_when_asked(t
         dead = Job(toys.die, {"model": "dead", "repeat": 0})
         return [dead, bad, *good]
 
-    outcome = run("toys", plan, {}, tmp_path, workers=2)
+    outcome = run("toys", plan, Settings(), tmp_path, workers=2)
     assert {row["model"] for row in outcome.rows} == {"a"} and len(outcome.rows) == 6
     errors = {failure["model"]: failure["error"] for failure in outcome.failures}
     assert errors["bad"] == "ValueError: no luck with bad"
     assert "exit code -9" in errors["dead"]
 
     marker.touch()
-    assert len(run("toys", plan, {}, tmp_path).failures) == 2  # not tried again unasked
-    outcome = run("toys", plan, {}, tmp_path, retry_failed=True)
+    assert len(run("toys", plan, Settings(), tmp_path).failures) == 2  # not tried again unasked
+    outcome = run("toys", plan, Settings(), tmp_path, retry_failed=True)
     assert [failure["model"] for failure in outcome.failures] == ["dead"]
     assert len(lines(tmp_path)) == 7
 
@@ -106,11 +108,11 @@ def test_timings_are_apart_from_results(tmp_path):
 def test_other_settings_are_refused_but_more_repeats_build_on_what_is_there(tmp_path):
     run("toys", toys.plan, SETTINGS, tmp_path)
     with pytest.raises(ValueError, match=r"pause was 0.0, is now 0.1.*--out.*--fresh"):
-        run("toys", toys.plan, {**SETTINGS, "pause": 0.1}, tmp_path)
-    outcome = run("toys", toys.plan, {**SETTINGS, "repeats": 3}, tmp_path)
+        run("toys", toys.plan, replace(SETTINGS, pause=0.1), tmp_path)
+    outcome = run("toys", toys.plan, replace(SETTINGS, repeats=3), tmp_path)
     assert len(outcome.rows) == 2 * 9 + 1
     assert len({line["name"] for line in lines(tmp_path)}) <= 3 * 3 + 2
-    outcome = run("toys", toys.plan, {**SETTINGS, "pause": 0.01}, tmp_path, fresh=True)
+    outcome = run("toys", toys.plan, replace(SETTINGS, pause=0.01), tmp_path, fresh=True)
     assert len(lines(tmp_path)) == len(outcome.rows) // 2 + 1 == 7
 
 
@@ -118,7 +120,7 @@ def test_the_manifest_says_what_was_run(tmp_path):
     run("toys", toys.plan, SETTINGS, tmp_path)
     manifest = json.loads((tmp_path / "manifest.json").read_text())
     assert manifest["finished"] and manifest["jobs"] == 7 and manifest["failed"] == 0
-    assert manifest["settings"] == SETTINGS
+    assert manifest["settings"] == asdict(SETTINGS)
     assert {"svnn", "numpy", "torch"} <= set(manifest["versions"])
 
 
@@ -136,6 +138,12 @@ def test_ctrl_c_leaves_what_was_finished_and_no_process(tmp_path):
             time.sleep(0.01)
 
 
+def test_without_a_terminal_lines_tell_the_progress(tmp_path, monkeypatch, capsys):
+    monkeypatch.setattr(_runner, "_SECONDS_BETWEEN_LINES", -1.0)
+    run("toys", toys.plan, SETTINGS, tmp_path)
+    assert "toys: 3 of 6 jobs done\n" in capsys.readouterr().err
+
+
 def test_seeds_follow_from_names_alone():
     assert derive_seed(0, "split", {"b": 1, "a": 2}) == derive_seed(0, "split", {"a": 2, "b": 1}) == 2119507625
     assert len({derive_seed(0, name, i) for name in "abc" for i in range(100)}) == 300
@@ -146,7 +154,7 @@ def test_workers_use_one_thread_however_many_there_are(tmp_path):
         return [Job(toys.threads, {"repeat": r}) for r in range(2)]
 
     before = dict(os.environ)
-    assert [row["threads"] for row in run("threads", plan, {}, tmp_path, workers=2).rows] == ["1", "1"]
+    assert [row["threads"] for row in run("threads", plan, Settings(), tmp_path, workers=2).rows] == ["1", "1"]
     assert dict(os.environ) == before
 
 
@@ -161,8 +169,8 @@ def test_workers_use_one_thread_however_many_there_are(tmp_path):
     ids=lambda text: text[:60],
 )
 def test_a_damaged_line_of_results(tmp_path, line):
-    settings = {"seed": 0}
-    Store(tmp_path).describe(settings)
+    settings = Settings(seed=0)
+    RunFolder(tmp_path).describe(settings)
     (tmp_path / "results.jsonl").write_text(line + "\n")
     with pytest.raises(ValueError, match="line 1 is damaged"):
-        Store(tmp_path).open(settings)
+        RunFolder(tmp_path).open(settings)

@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import numpy as np
+import pandas as pd
 import pytest
 
 from svnn.experiments import table
-from svnn.experiments._models import GRID, NETWORKS, SPARSE, TRAINING, build, configurations
+from svnn.experiments._models import GRID, NETWORKS, SPARSE, RealSettings, build, configurations
 
-SETTINGS = {**table.FULL, "datasets": ["ixi", "dsads"], "repeats": 2, "seed": 0}
+SETTINGS = replace(table.FULL, datasets=("ixi", "dsads"), repeats=2)
 
 
 def rows_of(scores: dict[str, list[tuple[float, float]]], dataset: str) -> list[dict]:
@@ -30,7 +33,8 @@ def found():
         "ACV": [(3.5, 4.0), (4.0, 2.0)],
         "No edges": [(1.0, 1.0), (1.0, 1.0)],
     }
-    return table.tables(rows_of(scores, "ixi") + rows_of(scores, "dsads"), SETTINGS)
+    found = table.tables(pd.DataFrame(rows_of(scores, "ixi") + rows_of(scores, "dsads")), SETTINGS)
+    return {name: frame.to_dict("records") for name, frame in found.items()}
 
 
 def test_the_s_vnn_is_picked_by_validation_not_by_its_test_score(found):
@@ -62,7 +66,7 @@ def test_the_network_without_edges_is_searched_without_an_order_and_ignores_the_
     assert len(configs) == 6 and not any("order" in config for config in configs)
     rng = np.random.default_rng(0)
     X, y = rng.standard_normal((40, 5)), rng.standard_normal(40)
-    training = {**TRAINING, "features": 4, "epochs": 3}
+    training = RealSettings(features=4, epochs=3)
     bare, dense = (build(m, False, {"layers": 1, "order": 2, "dropout": 0.0}, training, 0) for m in ("No edges", "VNN"))
     for model, moves in ((bare, False), (dense, True)):
         model.fit(X, y)

@@ -6,13 +6,21 @@ import os
 import signal
 import sys
 import time
+from dataclasses import dataclass
 from pathlib import Path
 
 import numpy as np
+import pandas as pd
 
-from svnn.experiments._jobs import Job, derive_seed
+from svnn.experiments._jobs import Job, Settings, derive_seed
 from svnn.experiments._runner import run
-from svnn.experiments._tables import summarise, write_csv
+from svnn.experiments._summaries import summarise, write_csv
+
+
+@dataclass(frozen=True, kw_only=True)
+class ToySettings(Settings):
+    repeats: int = 2
+    pause: float = 0.0
 
 
 def toss(model, repeat, pause, seed=0):
@@ -41,9 +49,9 @@ def threads(repeat):
 
 def plan(settings, rows):
     first = [
-        Job(toss, {"model": m, "repeat": r}, {"pause": settings["pause"]})
+        Job(toss, {"model": m, "repeat": r}, {"pause": settings.pause})
         for m in ("a", "b", "c")
-        for r in range(settings["repeats"])
+        for r in range(settings.repeats)
     ]
     if not rows:
         return first
@@ -53,12 +61,13 @@ def plan(settings, rows):
 
 
 def write(outcome, folder):
-    write_csv(folder / "results.csv", outcome.rows)
-    write_csv(folder / "summary.csv", summarise(outcome.rows, ["model"], ["score"]))
+    rows = pd.DataFrame(outcome.rows)
+    write_csv(folder / "results.csv", rows)
+    write_csv(folder / "summary.csv", summarise(rows, ["model"], ["score"]))
 
 
 if __name__ == "__main__":
     # Where the tests run in the background of a shell, what they start would not hear Ctrl-C.
     signal.signal(signal.SIGINT, signal.default_int_handler)
     target = Path(sys.argv[1])
-    write(run("toys", plan, {"repeats": 5, "pause": 0.5}, target, workers=int(sys.argv[2])), target)
+    write(run("toys", plan, ToySettings(repeats=5, pause=0.5), target, workers=int(sys.argv[2])), target)

@@ -21,7 +21,7 @@ def check_probabilities(P):
 
 
 @given(covariances())
-def test_acv_is_modulus_over_the_largest_entry(C):
+def test_acv_is_the_absolute_value_over_the_largest_entry(C):
     P = F.acv_probabilities(C)
     check_probabilities(P)
     np.testing.assert_allclose(upper(P), upper(abs(C)) / abs(C).max(), rtol=1e-12)
@@ -68,7 +68,7 @@ def test_acv_of_a_diagonal_matrix_has_no_edges():
 
 
 @given(covariances(), densities, seeds)
-def test_rcv_orders_probabilities_as_moduli(C, p, seed):
+def test_rcv_orders_probabilities_by_absolute_value(C, p, seed):
     P = F.rcv_probabilities(C, p, seed)
     check_probabilities(P)
     order = np.argsort(upper(abs(C)), kind="stable")
@@ -78,9 +78,9 @@ def test_rcv_orders_probabilities_as_moduli(C, p, seed):
 @given(tied_matrices(), seeds)
 def test_rcv_breaks_ties_in_row_order(C, seed):
     P = upper(F.rcv_probabilities(C, 0.5, seed))
-    moduli = upper(abs(C))
-    for value in np.unique(moduli):
-        assert (np.diff(P[moduli == value]) >= 0).all()
+    sizes = upper(abs(C))
+    for value in np.unique(sizes):
+        assert (np.diff(P[sizes == value]) >= 0).all()
 
 
 @pytest.mark.parametrize("p", [0.0, 0.1, 0.25, 0.5, 0.75, 1.0])

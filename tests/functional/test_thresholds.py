@@ -87,9 +87,9 @@ def test_largest_pairs_is_exact_and_symmetric(C, density):
     kept = mask[np.triu_indices(n, 1)]
     assert kept.sum() == F.pairs_for_density(n, density) == round(density * n * (n - 1) / 2)
     assert (mask == mask.T).all() and mask.diagonal().all()
-    moduli = abs(C[np.triu_indices(n, 1)])
+    sizes = abs(C[np.triu_indices(n, 1)])
     if kept.any() and not kept.all():
-        assert moduli[kept].min() >= moduli[~kept].max()
+        assert sizes[kept].min() >= sizes[~kept].max()
 
 
 @given(covariances(), densities)

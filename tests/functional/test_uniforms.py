@@ -45,7 +45,7 @@ def test_torch_and_the_kernels_agree():
 
 
 def test_the_compiled_draw_keeps_the_same_pairs():
-    compiled = load("svnn.covariance._kernels")
+    compiled = load("svnn.covariance.tiles._tile_kernels")
     if compiled is None:
         pytest.skip("numba is switched off or not installed")
     tile = np.random.default_rng(0).standard_normal((20, 128)).astype(np.float32)

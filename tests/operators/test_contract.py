@@ -2,17 +2,24 @@
 
 from __future__ import annotations
 
-import pickle
-
 import numpy as np
 import pytest
-import scipy.sparse as sp
 import torch
 from hypothesis import given
 from hypothesis import strategies as st
 
 from strategies import covariances, seeds, tied_matrices
 from svnn import as_operator
+from svnn.testing import check_operator
+from svnn.testing._operators import (
+    check_attributes,
+    check_conversions,
+    check_gradients,
+    check_normalized,
+    check_pickle,
+    check_product,
+    check_to,
+)
 
 BACKENDS = ("dense", "csr", "lowrank")
 every = pytest.mark.parametrize("backend", BACKENDS)
@@ -27,15 +34,14 @@ def matrix(n=9, seed=0, density=0.6):
 
 
 @every
+def test_every_backend_passes_the_check_for_operators(backend):
+    check_operator(lambda C: as_operator(C, backend=backend))
+
+
+@every
 @given(C=covariances() | tied_matrices(), seed=seeds, shape=st.sampled_from([(), (3,), (2, 3)]))
 def test_product_is_that_of_the_matrix(backend, C, seed, shape):
-    op = as_operator(C, backend=backend)
-    x = np.random.default_rng(seed).standard_normal((*shape, len(C), 2))
-    scale = abs(C).max()
-    np.testing.assert_allclose((op @ torch.tensor(x)).numpy(), C @ x, rtol=1e-9, atol=1e-11 * scale)
-    y32 = op @ torch.tensor(x, dtype=torch.float32)
-    assert y32.dtype == torch.float32
-    np.testing.assert_allclose(y32.numpy(), C @ x, rtol=1e-3, atol=1e-4 * scale)
+    check_product(as_operator(C, backend=backend), C, [shape], seed)
 
 
 @every
@@ -44,18 +50,9 @@ def test_attributes_and_conversions(backend, device):
     C = matrix()
     op = as_operator(C, backend=backend, device=device)
     assert (op.shape, op.backend, op.device.type, op.dtype) == ((9, 9), backend, device, torch.float64)
-    assert op.nnz > 0 and op.density == op.nnz / 81
-    np.testing.assert_allclose(op.to_dense().cpu().numpy(), C, atol=1e-12)
-    assert isinstance(op.to_scipy(), sp.csr_array)
-    np.testing.assert_allclose(op.to_scipy().toarray(), C, atol=1e-12)
-    index, weight = op.edge_index()
-    assert index.shape == (2, len(weight)) and index.dtype == torch.int64
-    rebuilt = torch.zeros(9, 9, dtype=torch.float64, device=device).index_put(tuple(index), weight)
-    np.testing.assert_allclose(rebuilt.cpu().numpy(), C, atol=1e-12)
-    half = op.to(torch.float32)
-    assert half.dtype == torch.float32 and op.dtype == torch.float64
     assert backend.lower() in type(op).__name__.lower()
-    assert "N=9" in repr(op)
+    for check in (check_attributes, check_conversions, check_to):
+        check(op, C)
 
 
 @every
@@ -75,10 +72,8 @@ def test_a_filter_is_that_of_the_matrix(backend, dtype, shape, kernels):
 
 @every
 def test_gradients(backend):
-    op = as_operator(matrix(5), backend=backend)
-    x = torch.randn(2, 5, 3, dtype=torch.float64, requires_grad=True, generator=None)
-    assert torch.autograd.gradcheck(lambda x: op @ x, (x,))
-    assert torch.autograd.gradgradcheck(lambda x: op @ x, (x,))
+    C = matrix(5)
+    check_gradients(as_operator(C, backend=backend), C)
 
 
 def test_the_dense_matrix_itself_can_be_learned():
@@ -92,16 +87,7 @@ def test_the_dense_matrix_itself_can_be_learned():
 def test_normalized(backend):
     C = matrix()
     op = as_operator(C, backend=backend)
-    norm = abs(np.linalg.eigvalsh(C)).max()
-    assert op.norm() == pytest.approx(norm, rel=1e-9)
-    unit = op.normalized()
-    assert unit.scale == pytest.approx(norm)
-    assert unit.normalized() is unit
-    assert op.normalized() is unit  # computed once
-    np.testing.assert_allclose(unit.to_dense().numpy(), C / norm, atol=1e-9)
-    rescaled = unit.normalized(2.0)
-    assert rescaled.scale == 2.0
-    np.testing.assert_allclose(rescaled.to_dense().numpy(), C / 2, atol=1e-9)
+    check_normalized(op, C)
     assert op.scale is None
     with pytest.raises(ValueError, match="scale must be a positive number"):
         op.normalized(0.0)
@@ -117,11 +103,7 @@ def test_the_zero_matrix(backend):
 
 @every
 def test_pickles(backend):
-    op = as_operator(matrix(), backend=backend)
-    x = torch.ones(9, 1)
-    before = op @ x
-    op.normalized()
-    torch.testing.assert_close(pickle.loads(pickle.dumps(op)) @ x, before)
+    check_pickle(as_operator(matrix(), backend=backend), matrix())
 
 
 @every

@@ -1,21 +1,22 @@
-"""The commands of ``svnn``. Heavy imports wait until a command runs."""
+"""The commands of ``svnn``. Slow imports wait until a command runs."""
 
 from __future__ import annotations
 
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
-from typing import Annotated, Optional
+from typing import Annotated
 
 import typer
 
 from svnn import __version__
-from svnn.cli._signals import Stopped, stopping_in_order
+from svnn.cli._interrupts import Stopped, stopping_in_order
 
 app = typer.Typer(
-    help="Sparse covariance neural networks.",
+    help="Sparse covariance neural networks: a demo, and every figure and table of the paper.",
     add_completion=False,
     no_args_is_help=True,
+    rich_markup_mode="markdown",  # it joins the lines of a paragraph
     pretty_exceptions_enable=False,
 )
 
@@ -32,49 +33,48 @@ def _complain(text: object, colour: str = "red") -> None:
 
 @contextmanager
 def _checking() -> Iterator[None]:
-    """Exit with 2, and one line, where what was asked for cannot be done."""
+    """Exit with code 2, and one line, where the request cannot be met."""
     try:
         yield
-    except (OSError, ValueError) as error:
+    except (ImportError, OSError, ValueError) as error:
         _complain(error)
         raise typer.Exit(2) from None
 
 
 @contextmanager
 def _working(stopped: str) -> Iterator[None]:
-    """Exit with 1, and one line, where the work fails; say ``stopped`` where a signal ends it."""
+    """Say ``stopped`` where a signal ends the work. Errors of the work are told by :func:`svnn.cli.main`."""
     try:
         with stopping_in_order():
             yield
     except Stopped as stop:
         _complain(stopped, "yellow")
         raise typer.Exit(128 + stop.args[0]) from None
-    except BrokenPipeError:  # nobody reads what is shown
-        raise typer.Exit(1) from None
-    except (OSError, ValueError) as error:
-        _complain(error)
-        raise typer.Exit(1) from None
 
 
 @app.callback()
 def options(
     version: Annotated[
-        Optional[bool],  # noqa: UP045  typer reads the annotation at run time
-        typer.Option("--version", callback=_show_version, is_eager=True, help="Show the version and exit."),
-    ] = None,
+        bool, typer.Option("--version", callback=_show_version, is_eager=True, help="Show the version and exit.")
+    ] = False,
 ) -> None:
-    """Sparse covariance neural networks."""
+    """Sparse covariance neural networks: a demo, and every figure and table of the paper."""
 
 
 @app.command()
 def demo(
-    out: Annotated[Path, typer.Option(help="Folder to write results.csv and results.png to.")] = Path("runs/demo"),
-    quick: Annotated[bool, typer.Option("--quick", help="A few epochs only, to see that all works.")] = False,
+    out: Annotated[Path, typer.Option(help="The folder for results.csv and results.png.")] = Path("runs/demo"),
+    quick: Annotated[
+        bool, typer.Option("--quick", help="Train for a few epochs only, to see that everything works.")
+    ] = False,
     seed: Annotated[int, typer.Option(help="Seed of the data, the splits and the networks.")] = 0,
 ) -> None:
-    """Train S-VNNs, the dense VNN and two baselines on built-in data; print and write a table and a plot."""
+    """Compare networks on sparse and dense covariances with two baselines, on data that come with the package.
+
+    The scores are printed as tables, and written as a CSV file and a plot.
+    """
     from svnn.experiments._jobs import check_seed
-    from svnn.experiments._store import check_folder
+    from svnn.experiments._run_folder import check_folder
 
     with _checking():
         check_seed(seed)
@@ -87,44 +87,50 @@ def demo(
 
 @app.command()
 def reproduce(
-    name: Annotated[Optional[str], typer.Argument(help='A figure or table, or "all".')] = None,  # noqa: UP045
-    list_: Annotated[bool, typer.Option("--list", help="Show what can be reproduced, and exit.")] = False,
-    quick: Annotated[bool, typer.Option("--quick", help="Small settings: minutes instead of hours.")] = False,
+    name: Annotated[str | None, typer.Argument(help='The name of an experiment, or "all".')] = None,
+    list_: Annotated[bool, typer.Option("--list", help="List the experiments and exit.")] = False,
+    quick: Annotated[bool, typer.Option("--quick", help="Use small settings, for minutes instead of hours.")] = False,
     datasets: Annotated[
-        Optional[str],  # noqa: UP045
+        str | None,
         typer.Option(
-            help="Data sets to use, with commas between, such as ixi,dsads; by default all that are there. "
-            "Tables and plots are of these alone."
+            help="Use only these data sets, separated by commas, such as ixi,dsads. "
+            "By default all are used whose files are in the folder that SVNN_DATA names."
         ),
     ] = None,
-    repeats: Annotated[Optional[int], typer.Option(help="Repeats; by default 5, with --quick 2.")] = None,  # noqa: UP045
-    jobs: Annotated[Optional[int], typer.Option(help="Processes beside each other; one a core by default.")] = None,  # noqa: UP045
-    out: Annotated[
-        Optional[Path],  # noqa: UP045
-        typer.Option(help="Results go to OUT/NAME; runs/reproduce, or runs/reproduce-quick, by default."),
+    repeats: Annotated[
+        int | None, typer.Option(help="How often to repeat the experiment. By default 5 times, with --quick twice.")
     ] = None,
-    seed: Annotated[int, typer.Option(help="Seed that all others follow from.")] = 0,
-    fresh: Annotated[bool, typer.Option("--fresh", help="Forget results that are there, and start over.")] = False,
-    retry_failed: Annotated[bool, typer.Option("--retry-failed", help="Run failed jobs again.")] = False,
+    jobs: Annotated[int | None, typer.Option(help="The number of processes. By default one per core.")] = None,
+    out: Annotated[
+        Path | None,
+        typer.Option(
+            help="The results go to OUT/NAME. By default OUT is runs/reproduce, with --quick runs/reproduce-quick."
+        ),
+    ] = None,
+    seed: Annotated[int, typer.Option(help="The seed that all other seeds follow from.")] = 0,
+    fresh: Annotated[bool, typer.Option("--fresh", help="Delete earlier results in OUT/NAME and start over.")] = False,
+    retry_failed: Annotated[
+        bool, typer.Option("--retry-failed", help="Run jobs again that failed in an earlier run.")
+    ] = False,
 ) -> None:
-    """Reproduce a figure or table of the paper: tables as CSV, plots as PNG and PDF, and a manifest.
+    """Run an experiment of the paper again, and write its figures and tables.
 
-    Every result is written as it comes. After an interruption the same command goes on where it stopped, and
-    ends with the same tables.
+    Tables are written as CSV, plots as PNG and PDF, and the settings and versions to manifest.json. Every result is
+    written as soon as it exists: after an interruption the same command continues where it stopped, and ends with the
+    same tables.
     """
     from svnn.experiments import EXPERIMENTS
 
     if list_ or name is None:
-        for each, what in EXPERIMENTS.items():
+        for each, what in {**EXPERIMENTS, "all": "all of these"}.items():
             typer.echo(f"{each:26} {what}")
-        typer.echo(f"{'all':26} everything")
         if not list_:
-            typer.secho("svnn: name one of these, or all.", fg="red", err=True)
+            _complain('name one of these experiments, or "all".')
         raise typer.Exit(0 if list_ else 2)
     with _checking():
-        from svnn.experiments._reproduce import prepare, run_prepared
+        from svnn.experiments._reproduce import Request, prepare, run_prepared
 
-        planned = prepare(
+        request = Request(
             name,
             out,
             quick=quick,
@@ -133,8 +139,10 @@ def reproduce(
             jobs=jobs,
             seed=seed,
             fresh=fresh,
+            retry_failed=retry_failed,
         )
+        prepared = prepare(request)
     with _working("stopped; the same command goes on from here."):
-        failed = run_prepared(planned, jobs=jobs, fresh=fresh, retry_failed=retry_failed)
+        failed = run_prepared(prepared, request)
     if failed:
         raise typer.Exit(1)

@@ -1,10 +1,13 @@
 """Covariance estimators with the scikit-learn contract: ``fit(X)`` sets ``covariance_``."""
 
+from svnn.covariance._acv import ACV
+from svnn.covariance._adaptive_threshold import AdaptiveThreshold
 from svnn.covariance._graphical_lasso import ConvergenceError, GraphicalLasso
+from svnn.covariance._hard_threshold import HardThreshold
+from svnn.covariance._rcv import RCV
 from svnn.covariance._resolve import resolve
-from svnn.covariance._sample import SampleCovariance
-from svnn.covariance._stochastic import ACV, RCV
-from svnn.covariance._threshold import AdaptiveThreshold, HardThreshold, SoftThreshold
+from svnn.covariance._sample_covariance import SampleCovariance
+from svnn.covariance._soft_threshold import SoftThreshold
 from svnn.covariance._within_class import WithinClass
 
 __all__ = [

@@ -3,8 +3,7 @@
 from __future__ import annotations
 
 import warnings
-from numbers import Integral, Real
-from typing import Any, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple, Self, cast
 
 import numpy as np
 import scipy.sparse as sp
@@ -12,12 +11,30 @@ from scipy.sparse.csgraph import connected_components
 from sklearn.covariance import graphical_lasso
 from sklearn.exceptions import ConvergenceWarning
 from sklearn.utils.parallel import Parallel, delayed
+from sklearn.utils.validation import check_is_fitted
 
-from svnn.covariance._base import CovarianceEstimator, off_diagonal_density
-from svnn.covariance._threshold import HardThreshold
-from svnn.functional import Moments, hard_threshold, sample_moments, soft_threshold, universal_threshold
-from svnn.functional._array import is_torch, like, namespace, to_numpy
+from svnn._parameters import (
+    anything,
+    boolean,
+    check_parameters,
+    declared,
+    fitted,
+    integer,
+    number,
+    one_of,
+    parameter,
+    share,
+)
+from svnn._types import ColumnLike, DataLike, Matrix
+from svnn._validation import at_once
+from svnn.covariance._covariance import CovarianceEstimator, in_form, off_diagonal_density
+from svnn.covariance._hard_threshold import HardThreshold
+from svnn.functional import hard_threshold, sample_moments, soft_threshold, universal_threshold
+from svnn.functional._array import like, to_numpy
 from svnn.functional.moments import check_weight, effective_samples
+
+if TYPE_CHECKING:
+    from torch import Tensor
 
 _RIDGES = (0.0, 1e-4, 1e-3, 1e-2, 3e-2, 1e-1)
 _NEVER = 1e-300  # a gap at which the solver does not stop
@@ -27,6 +44,7 @@ class ConvergenceError(ValueError):
     """The solver found no solution, not even with a ridge."""
 
 
+@declared
 class GraphicalLasso(CovarianceEstimator):
     r"""Sparse precision matrix by the graphical lasso on correlations, solved component by component.
 
@@ -37,40 +55,6 @@ class GraphicalLasso(CovarianceEstimator):
     diagonal of the standard deviations, ``covariance_`` is :math:`D \hat W D` and ``precision_``
     :math:`D^{-1} \hat\Theta D^{-1}`, so that units do not matter.
 
-    Parameters
-    ----------
-    alpha : float in (0, 1], default=0.1
-        Penalty. Features that no chain of correlations above ``alpha`` links are independent in
-        the result.
-    max_iter : int, default=100
-        Most sweeps of scikit-learn's solver.
-    tol : float, default=1e-4
-        Duality gap at which it stops.
-    enet_tol : float, default=1e-7
-        Tolerance of its inner lasso. With scikit-learn's own 1e-4 it often does not converge from
-        about 70 features on.
-    n_jobs : int, optional
-        Components solved at once.
-    missing : {"raise", "pairwise"}, default="raise"
-        What to do about NaN. "pairwise" forms the whole N x N matrix.
-
-    Attributes
-    ----------
-    covariance_ : csr_array (or sparse CSR tensor) of shape (N, N)
-        Block diagonal up to the order of the features, with the sample variances.
-    precision_ : csr_array (or sparse CSR tensor) of shape (N, N)
-        Its inverse. A constant feature has a row of zeros in both.
-    n_components_ : int
-    density_ : float
-        Share of off-diagonal entries of ``precision_`` that are not zero.
-    n_iter_ : int
-        Most sweeps of any component; 0 where all have closed forms (one or two features).
-    ridge_ : float
-        The largest ridge that a component needed, 0 in good cases.
-    location_ : ndarray or Tensor of shape (N,)
-    n_features_in_ : int
-    feature_names_in_ : ndarray of shape (N,), where X has named columns
-
     Raises
     ------
     ConvergenceError
@@ -79,8 +63,8 @@ class GraphicalLasso(CovarianceEstimator):
     Notes
     -----
     The connected components of the graph :math:`|r_{ij}| > \alpha` are exactly the blocks of the
-    solution [1]_ [2]_; without missing values the N x N matrix is never formed beyond
-    :class:`HardThreshold`'s limit. Where the solver fails on a block, it is tried again on
+    solution [1]_ [2]_; without missing values the N×N matrix is never formed with more
+    than ``dense_limit`` features. Where the solver fails on a block, it is tried again on
     :math:`(R + \epsilon I)/(1 + \epsilon)` for a few :math:`\epsilon` up to 0.1, with a warning.
 
     References
@@ -99,65 +83,83 @@ class GraphicalLasso(CovarianceEstimator):
     >>> lasso = GraphicalLasso(alpha=0.3).fit(X)
     >>> lasso.n_components_
     3
-    >>> lasso.precision_.toarray().round(2)
+    >>> lasso.precision_.round(2)
     array([[ 1.28, -0.39,  0.  ,  0.  ],
            [-0.39,  0.65,  0.  ,  0.  ],
            [ 0.  ,  0.  ,  0.95,  0.  ],
            [ 0.  ,  0.  ,  0.  ,  0.92]])
     """
 
-    def __init__(
-        self,
-        *,
-        alpha: float = 0.1,
-        max_iter: int = 100,
-        tol: float = 1e-4,
-        enet_tol: float = 1e-7,
-        n_jobs: int | None = None,
-        missing: str = "raise",
-    ) -> None:
-        self.alpha = alpha
-        self.max_iter = max_iter
-        self.tol = tol
-        self.enet_tol = enet_tol
-        self.n_jobs = n_jobs
-        self.missing = missing
+    alpha: float = parameter(
+        default=0.1,
+        rule=share(above=True),
+        doc="""Penalty on correlations. Features that no chain of correlations above ``alpha`` links are independent in
+        the result.""",
+    )
+    max_iter: int = parameter(default=100, rule=integer(1), doc="Most sweeps of scikit-learn's solver.")
+    tol: float = parameter(default=1e-4, rule=number(0, above=True), doc="Duality gap at which it stops.")
+    enet_tol: float = parameter(
+        default=1e-7,
+        rule=number(0, above=True),
+        doc="""Tolerance of its inner lasso. With scikit-learn's own 1e-4 it often does not converge from about 70
+        features on.""",
+    )
+    n_jobs: int | None = parameter(
+        default=None, rule=anything("int or None"), doc="Number of components to solve at the same time."
+    )
+    missing: str = parameter(
+        default="raise",
+        rule=one_of("raise", "pairwise"),
+        doc="""What to do about NaN. "pairwise" takes each entry over the samples where both features are observed; it
+        forms the whole N×N matrix.""",
+    )
+    sparse_output: bool | None = parameter(
+        default=None,
+        rule=boolean(optional=True),
+        doc="""Whether ``covariance_`` and ``precision_`` are sparse: a ``csr_array``, or a sparse CSR tensor for
+        tensors. None means that they are sparse with more than ``dense_limit`` features.""",
+    )
+    dense_limit: int = parameter(
+        default=4096,
+        rule=integer(0),
+        doc="Up to so many features the N×N sample covariance is formed, and the result is dense.",
+    )
 
-    def _check(self, X: Any, reset: bool = True, min_samples: int | None = None) -> Any:
-        if not isinstance(self.alpha, Real) or isinstance(self.alpha, bool) or not 0 < self.alpha <= 1:
-            raise ValueError(f"alpha must be a number in (0, 1], a bound on correlations, got {self.alpha!r}.")
-        numbers = all(isinstance(value, Real) and value > 0 for value in (self.tol, self.enet_tol))
-        if (
-            not isinstance(self.max_iter, Integral)
-            or isinstance(self.max_iter, bool)
-            or self.max_iter < 1
-            or not numbers
-        ):
-            given = f"max_iter={self.max_iter!r}, tol={self.tol!r}, enet_tol={self.enet_tol!r}"
-            raise ValueError(f"max_iter must be a whole number from 1, tol and enet_tol above 0, got {given}.")
-        return super()._check(X, reset, min_samples)
+    covariance_: Matrix | Tensor = fitted(
+        kind="ndarray or Tensor of shape (N, N)",
+        doc="""Block diagonal up to the order of the features, with the sample variances. A ``csr_array`` or sparse CSR
+        tensor with more than ``dense_limit`` features; see ``sparse_output``.""",
+    )
+    precision_: Matrix | Tensor = fitted(
+        kind="ndarray or Tensor of shape (N, N)",
+        doc="Its inverse, of the same kind. A constant feature has a row of zeros in both.",
+    )
+    density_: float = fitted(kind="float", doc="Share of off-diagonal entries of ``precision_`` that are not zero.")
+    n_components_: int = fitted(kind="int", doc="Number of groups of features that are independent of each other.")
+    n_iter_: int = fitted(
+        kind="int", doc="Most sweeps of any component; 0 where all have closed forms (one or two features)."
+    )
+    ridge_: float = fitted(kind="float", doc="The largest ridge that a component needed, 0 in good cases.")
 
-    def _moments(self, X: Any, sample_weight: Any) -> Moments:
-        """Return the moments; without missing values only the covariances above the penalty."""
-        weight = to_numpy(check_weight(sample_weight, X))
-        if self.missing == "pairwise":
-            location, C, t = sample_moments(to_numpy(X), 0, weight, self.missing)
-        else:
-            t = effective_samples(weight)
-            # A little below alpha, for rounding in the screen: what is linked needlessly is still solved exactly.
-            scale = (1 - 1e-6) * self.alpha / universal_threshold(t, max(X.shape[1], 2), scale=1.0)
-            screen = HardThreshold(scale=scale).fit(to_numpy(X), sample_weight=weight)
-            location, C = screen.location_, screen.covariance_
-        return Moments(like(location, X), C, t)
-
-    def _estimate(self, X: Any, moments: Moments, sample_weight: Any) -> Any:
-        rows, weight, C = to_numpy(X), to_numpy(check_weight(sample_weight, X)), moments.covariance
+    @at_once
+    def fit(self, X: DataLike, y: object = None, sample_weight: ColumnLike | None = None) -> Self:
+        """Estimate the covariance of ``X``, of shape (t, N) or (t, N, F); see :meth:`HardThreshold.fit`."""
+        check_parameters(self)
+        data: Any = self._check(X)
+        rows, weight = to_numpy(data), to_numpy(check_weight(sample_weight, data))
+        location, C = self._screened(rows, weight)
         sd = np.sqrt(np.clip(C.diagonal().astype(np.float64), 0, None))
         groups = _components(C, sd, self.alpha)
         options = {"tol": self.tol, "enet_tol": self.enet_tol, "max_iter": self.max_iter}
         linked = (_correlations(rows, weight, C, sd, group) for group in groups if len(group) > 1)
         solutions = Parallel(n_jobs=self.n_jobs)(delayed(_solve)(R, self.alpha, **options) for R in linked)
         solutions += [_Solution(np.ones((1, 1)), np.ones((1, 1)), 0, 0.0)] * (len(groups) - len(solutions))
+        precision = _block_matrix(groups, [s.precision for s in solutions], 1 / np.where(sd > 0, sd, 1))
+        covariance = _block_matrix(groups, [s.covariance for s in solutions], sd)
+        sparse = len(sd) > self.dense_limit if self.sparse_output is None else bool(self.sparse_output)
+        self.location_ = like(location, data)
+        self.covariance_, self.precision_ = (in_form(C, data, sparse) for C in (covariance, precision))
+        self.density_ = off_diagonal_density(precision)
         self.n_components_ = len(groups) + int((sd == 0).sum())
         self.n_iter_ = max((solution.n_iter for solution in solutions), default=0)
         self.ridge_ = max((solution.ridge for solution in solutions), default=0.0)
@@ -166,12 +168,26 @@ class GraphicalLasso(CovarianceEstimator):
                 f"the graphical lasso at alpha={self.alpha:g} needed a ridge of {self.ridge_:g} to converge; "
                 "a larger alpha or more samples would do without.",
                 ConvergenceWarning,
-                stacklevel=4,
+                stacklevel=3,
             )
-        precision = _block_matrix(groups, [s.precision for s in solutions], 1 / np.where(sd > 0, sd, 1))
-        self.density_ = off_diagonal_density(precision)
-        self.precision_ = _sparse_like(precision, X)
-        return _sparse_like(_block_matrix(groups, [s.covariance for s in solutions], sd), X)
+        return self
+
+    def get_precision(self) -> Matrix | Tensor:
+        """Return ``precision_``."""
+        check_is_fitted(self)
+        return self.precision_
+
+    def _screened(self, X: np.ndarray, weight: np.ndarray) -> tuple[np.ndarray, Matrix]:
+        """Return the means and the covariances; without missing values only those above the penalty, sparse."""
+        if self.missing == "pairwise":
+            location, C, _ = sample_moments(X, 0, weight, self.missing)
+            return location, C
+        # A little below alpha, for rounding in the screen: what is linked needlessly is still solved exactly.
+        t = effective_samples(weight)
+        scale = (1 - 1e-6) * self.alpha / universal_threshold(t, max(X.shape[1], 2), scale=1.0)
+        screen = HardThreshold(scale=scale, dense_limit=self.dense_limit, sparse_output=True)
+        screen.fit(X, sample_weight=weight)
+        return to_numpy(screen.location_), cast(Matrix, screen.covariance_)
 
 
 class _Solution(NamedTuple):
@@ -181,20 +197,20 @@ class _Solution(NamedTuple):
     ridge: float
 
 
-def _components(C: Any, sd: np.ndarray, alpha: float) -> list[np.ndarray]:
+def _components(C: Matrix, sd: np.ndarray, alpha: float) -> list[np.ndarray]:
     """Return the features of every component of the graph of correlations above alpha, the largest first."""
     varying = np.flatnonzero(sd)
     if not varying.size:
         return []
-    graph = C if sp.issparse(C) else sp.csr_array(hard_threshold(C, alpha * np.outer(sd, sd)))
-    graph = graph[varying][:, varying]
+    screened = hard_threshold(C, alpha * np.outer(sd, sd)) if isinstance(C, np.ndarray) else C
+    graph = sp.csr_array(screened)[varying][:, varying]
     graph.eliminate_zeros()
     _, label = connected_components(graph, directed=False)
     groups = np.split(varying[np.argsort(label, kind="stable")], np.cumsum(np.bincount(label))[:-1])
     return sorted(groups, key=len, reverse=True)
 
 
-def _correlations(X: np.ndarray, weight: np.ndarray, C: Any, sd: np.ndarray, group: np.ndarray) -> np.ndarray:
+def _correlations(X: np.ndarray, weight: np.ndarray, C: Matrix, sd: np.ndarray, group: np.ndarray) -> np.ndarray:
     """Return all correlations within a component."""
     if sp.issparse(C):
         block = sample_moments(X[:, group].astype(np.float64), 0, weight).covariance
@@ -235,7 +251,7 @@ def _solve(R: np.ndarray, alpha: float, tol: float, enet_tol: float, max_iter: i
     )
 
 
-def _run(S: np.ndarray, alpha: float, **options: Any) -> tuple[np.ndarray, float, int]:
+def _run(S: np.ndarray, alpha: float, **options: float) -> tuple[np.ndarray, float, int]:
     """Return scikit-learn's precision, its duality gap (infinite after a breakdown) and the number of sweeps."""
     try:
         with warnings.catch_warnings():
@@ -256,13 +272,3 @@ def _block_matrix(groups: list[np.ndarray], blocks: list[np.ndarray], scale: np.
     matrix = sp.csr_array((values, (rows, columns)), shape=(len(scale), len(scale)))
     matrix.eliminate_zeros()
     return matrix
-
-
-def _sparse_like(C: sp.csr_array, X: Any) -> Any:
-    """Return a sparse array as a tensor where ``X`` is one."""
-    if not is_torch(X):
-        return C
-    with warnings.catch_warnings():
-        warnings.filterwarnings("ignore", message="Sparse CSR tensor support is in beta")
-        tensor = namespace(X).sparse_csr_tensor
-        return tensor(C.indptr, C.indices, C.data, size=C.shape, device=X.device, check_invariants=True)

@@ -2,38 +2,46 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from contextlib import nullcontext
-from typing import Any
+from typing import TypeVar, cast
 
-from sklearn.base import clone
+from sklearn.base import BaseEstimator, clone
 from sklearn.covariance import OAS, LedoitWolf
 from threadpoolctl import threadpool_limits
 
-from svnn.covariance._base import CovarianceEstimator
+from svnn._types import AnyArray, ColumnLike, HasCovariance, HasFit, MatrixLike
+from svnn.covariance._acv import ACV
+from svnn.covariance._adaptive_threshold import AdaptiveThreshold
+from svnn.covariance._covariance import CovarianceEstimator
 from svnn.covariance._graphical_lasso import GraphicalLasso
-from svnn.covariance._sample import SampleCovariance
-from svnn.covariance._stochastic import ACV, RCV
-from svnn.covariance._threshold import AdaptiveThreshold, HardThreshold, SoftThreshold
+from svnn.covariance._hard_threshold import HardThreshold
+from svnn.covariance._rcv import RCV
+from svnn.covariance._sample_covariance import SampleCovariance
+from svnn.covariance._soft_threshold import SoftThreshold
+
+Estimator = TypeVar("Estimator", bound=HasFit)
 
 #: Features beyond which estimators from elsewhere get a single BLAS thread.
 _WIDE = 4096
 
-NAMES: dict[str, Callable[[], Any]] = {
+#: The estimators of this package by name. Names, stored models and the common tests all follow this list.
+OURS: dict[str, type[CovarianceEstimator]] = {
     "sample": SampleCovariance,
     "hard": HardThreshold,
     "soft": SoftThreshold,
     "adaptive": AdaptiveThreshold,
     "acv": ACV,
     "rcv": RCV,
-    "ledoit_wolf": LedoitWolf,
-    "oas": OAS,
     "graphical_lasso": GraphicalLasso,
 }
+#: All names that ``covariance=`` takes.
+NAMES: dict[str, type[BaseEstimator]] = {**OURS, "ledoit_wolf": LedoitWolf, "oas": OAS}
 
 
-def resolve(covariance: Any) -> Any:
+def resolve(covariance: str | HasFit, seed: int | None = None) -> HasFit:
     """Return an unfitted covariance estimator for a name or an estimator.
+
+    ``seed`` becomes its ``random_state``, unless it has one already or takes none.
 
     Examples
     --------
@@ -43,7 +51,7 @@ def resolve(covariance: Any) -> Any:
     Traceback (most recent call last):
         ...
     ValueError: covariance='banded' is not known; use 'sample', 'hard', 'soft', 'adaptive', 'acv', \
-'rcv', 'ledoit_wolf', 'oas', 'graphical_lasso' or any estimator with fit and covariance_.
+'rcv', 'graphical_lasso', 'ledoit_wolf', 'oas' or any estimator with fit and covariance_.
     """
     if isinstance(covariance, str):
         if covariance not in NAMES:
@@ -51,39 +59,39 @@ def resolve(covariance: Any) -> Any:
             raise ValueError(
                 f"covariance={covariance!r} is not known; use {names} or any estimator with fit and covariance_."
             )
-        return NAMES[covariance]()
-    if not hasattr(covariance, "fit") or isinstance(covariance, type):
+        estimator: HasFit = NAMES[covariance]()
+    elif not hasattr(covariance, "fit") or isinstance(covariance, type):
         raise ValueError(
             f"covariance must be a name or an estimator instance with fit and covariance_, got {covariance!r}."
         )
-    return clone(covariance, safe=False)  # also of classes that are no scikit-learn estimators
-
-
-def seeded(estimator: Any, seed: int) -> Any:
-    """Give an unfitted estimator a seed, unless it has one or takes none, and return it."""
-    parameters = estimator.get_params() if hasattr(estimator, "get_params") else {}
-    if "random_state" in parameters and parameters["random_state"] is None:
-        estimator.set_params(random_state=seed)
+    else:
+        estimator = clone(covariance, safe=False)  # also of classes that are no scikit-learn estimators
+    parameters: dict[str, object] = getattr(estimator, "get_params", dict)()
+    if seed is not None and parameters.get("random_state", seed) is None:
+        cast(BaseEstimator, estimator).set_params(random_state=seed)
     return estimator
 
 
-def fit_covariance(estimator: Any, X: Any, sample_weight: Any = None, y: Any = None) -> Any:
+def fit_covariance(
+    estimator: HasFit, X: AnyArray, sample_weight: ColumnLike | None = None, y: ColumnLike | None = None
+) -> HasCovariance:
     """Fit any covariance estimator on (t, N) or (t, N, F) data and return it.
 
-    Estimators from elsewhere take two dimensions and no weights: they get the F values as further
-    rows, all alike. Only those that need the targets ``y``, such as ``WithinClass``, get them.
+    Estimators of other packages take two dimensions and no weights: they get the F values as further rows, all alike.
+    Only those that need the targets ``y``, such as ``WithinClass``, get them.
     """
     if X.ndim == 3 and X.shape[2] == 1:
         X = X[..., 0]
     try:
-        if isinstance(estimator, CovarianceEstimator):
-            estimator.fit(X, sample_weight=sample_weight)
-        elif needs_targets(estimator):
+        tags = getattr(estimator, "__sklearn_tags__", None)
+        if tags is not None and tags().target_tags.required:
             estimator.fit(X, y, sample_weight=sample_weight)
+        elif isinstance(estimator, CovarianceEstimator):
+            estimator.fit(X, sample_weight=sample_weight)
         else:
             # OpenBLAS crashes in the symmetric product of very wide float64 data on several threads.
             with threadpool_limits(1, user_api="blas") if X.shape[1] > _WIDE else nullcontext():
-                estimator.fit(X if X.ndim == 2 else X.transpose(0, 2, 1).reshape(-1, X.shape[1]))
+                estimator.fit(X if X.ndim == 2 else X.swapaxes(1, 2).reshape(-1, X.shape[1]))
     except FloatingPointError as error:
         raise ValueError(
             f"{type(estimator).__name__} did not converge on this data: {error}. Use a larger penalty, "
@@ -91,16 +99,10 @@ def fit_covariance(estimator: Any, X: Any, sample_weight: Any = None, y: Any = N
         ) from error
     if not hasattr(estimator, "covariance_"):
         raise ValueError(f"{type(estimator).__name__} has no covariance_ after fit; it cannot be a covariance.")
-    return estimator
+    return cast(HasCovariance, estimator)
 
 
-def needs_targets(estimator: Any) -> bool:
-    """Say whether ``fit`` of a covariance estimator requires ``y``."""
-    tags = getattr(estimator, "__sklearn_tags__", None)
-    return tags is not None and bool(tags().target_tags.required)
-
-
-def shift_matrix(estimator: Any, use: str) -> Any:
+def shift_matrix(estimator: HasCovariance, use: str) -> MatrixLike:
     """Return the fitted estimator's ``covariance_`` or, with ``use="precision"``, its ``precision_``."""
     if use == "covariance":
         return estimator.covariance_

@@ -2,49 +2,32 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Any, Self
 
 import numpy as np
-import scipy.linalg
 import scipy.sparse as sp
-from sklearn.base import BaseEstimator
-from sklearn.utils import check_random_state
+from sklearn.utils import Tags, check_random_state
 from sklearn.utils.multiclass import check_classification_targets
-from sklearn.utils.validation import check_consistent_length, check_is_fitted, column_or_1d
+from sklearn.utils.validation import check_consistent_length, column_or_1d
 
-from svnn._fitted import at_once
-from svnn._validation import check_data
-from svnn.covariance._resolve import fit_covariance, resolve, seeded
+from svnn._parameters import anything, check_parameters, declared, fitted, parameter, seed
+from svnn._types import ColumnLike, DataLike, HasFit, Matrix, RandomState
+from svnn._validation import at_once, check_data
+from svnn.covariance._covariance import CovarianceEstimator
+from svnn.covariance._resolve import fit_covariance, resolve
 from svnn.functional._array import is_torch, to_numpy
-from svnn.functional._spread import centre, check_variances, deviation, scaled
+from svnn.functional._centring import centre, check_variances, deviation, scaled
 from svnn.functional.moments import check_weight, observations
 
 
-class WithinClass(BaseEstimator):
+@declared
+class WithinClass(CovarianceEstimator):
     r"""The covariance of the features within classes, the mean of one estimate for each class.
 
     .. math:: C_w = \sum_c \pi_c \, D_c \hat R_c D_c
 
     with :math:`\pi_c` the share of class c, :math:`D_c` its standard deviations and :math:`\hat R_c` what the estimator
     makes of its z-scores. A feature that is constant within all classes has a row of zeros.
-
-    Parameters
-    ----------
-    estimator : str or estimator, default="ledoit_wolf"
-        A name or any estimator with ``fit`` and ``covariance_``; see :func:`svnn.covariance.resolve`.
-    random_state : int, RandomState instance or None, default=None
-        Seed of an estimator that is random and has none of its own; every class gets another.
-
-    Attributes
-    ----------
-    covariance_ : ndarray or csr_array of shape (N, N)
-        Sparse where the estimator's is.
-    precision_ : ndarray of shape (N, N)
-        Its (pseudo-)inverse, computed when asked for.
-    location_ : ndarray of shape (N,)
-    classes_ : ndarray of the labels
-    n_features_in_ : int
-    feature_names_in_ : ndarray of shape (N,), where X has named columns
 
     See Also
     --------
@@ -80,12 +63,23 @@ class WithinClass(BaseEstimator):
            [0., 1.]])
     """
 
-    def __init__(self, estimator: Any = "ledoit_wolf", *, random_state: Any = None) -> None:
-        self.estimator = estimator
-        self.random_state = random_state
+    estimator: str | HasFit = parameter(
+        default="ledoit_wolf",
+        rule=anything("str or estimator"),
+        doc="A name or any estimator with ``fit`` and ``covariance_``; see :func:`svnn.covariance.resolve`.",
+        positional=True,
+    )
+    random_state: RandomState = parameter(
+        default=None,
+        rule=seed(),
+        doc="Seed of an estimator that is random and has none of its own; every class gets another.",
+    )
+
+    covariance_: Matrix = fitted(kind="ndarray of shape (N, N)", doc="A ``csr_array`` where the estimator's is sparse.")
+    classes_: np.ndarray = fitted(kind="ndarray", doc="The labels.")
 
     @at_once
-    def fit(self, X: Any, y: Any = None, sample_weight: Any = None) -> WithinClass:
+    def fit(self, X: DataLike, y: ColumnLike | None = None, sample_weight: ColumnLike | None = None) -> Self:
         """Estimate the covariance within the classes ``y``.
 
         Parameters
@@ -101,21 +95,22 @@ class WithinClass(BaseEstimator):
         -------
         self
         """
-        X = to_numpy(check_data(self, X, min_samples=2))
-        labels = self._labels(y)
-        check_consistent_length(X, labels)
-        weight = None if sample_weight is None else check_weight(sample_weight, X).astype(np.float64)
+        check_parameters(self)
+        data = to_numpy(check_data(self, X, min_samples=2))
+        labels = _labels(y)
+        check_consistent_length(data, labels)
+        weight = None if sample_weight is None else check_weight(sample_weight, data).astype(np.float64)
         self.classes_, numbers = np.unique(labels, return_inverse=True)
-        mass = np.ones(len(X)) if weight is None else weight
+        mass = np.ones(len(data)) if weight is None else weight
         random = check_random_state(self.random_state)
         total: Any = 0.0
-        counted, constant = 0.0, np.ones(X.shape[1], dtype=bool)
+        counted, constant = 0.0, np.ones(data.shape[1], dtype=bool)
         for number in range(len(self.classes_)):
             rows = np.flatnonzero((numbers == number) & (mass > 0))
             if len(rows) > 1:
                 share = float(mass[rows].sum())
-                estimator = seeded(resolve(self.estimator), int(random.randint(2**31)))
-                C, still = _one_class(estimator, X[rows], None if weight is None else weight[rows])
+                estimator = resolve(self.estimator, int(random.randint(2**31)))
+                C, still = _one_class(estimator, data[rows], None if weight is None else weight[rows])
                 with np.errstate(invalid="ignore"):  # an overflow is said below
                     total, constant = total + share * C, constant & still
                 counted += share
@@ -123,40 +118,34 @@ class WithinClass(BaseEstimator):
             raise ValueError("WithinClass: every class in y has a single row; a spread takes at least two.")
         C = sp.csr_array(total / counted) if sp.issparse(total) else total / counted
         check_variances(C.diagonal(), constant)
-        rows, row_weight = observations(X, mass)
-        self.location_ = centre(rows, row_weight / row_weight.sum()).location
+        values, value_weight = observations(data, mass)
+        self.location_ = centre(values, value_weight / value_weight.sum()).location
         self.covariance_ = C
         return self
 
-    def _labels(self, y: Any) -> np.ndarray:
-        if y is None:
-            raise ValueError(
-                "WithinClass requires y to be passed, but the target y is None: give the classes of the rows."
-            )
-        labels = column_or_1d(to_numpy(y) if is_torch(y) else y)
-        try:
-            check_classification_targets(labels)
-        except ValueError as error:
-            raise ValueError(f"WithinClass needs y to be class labels. {error}") from error
-        return labels
-
     @property
-    def precision_(self) -> np.ndarray:
-        """The (pseudo-)inverse of the covariance, of shape (N, N)."""
-        check_is_fitted(self)
-        C = self.covariance_
-        inverse = scipy.linalg.pinvh(C.toarray() if sp.issparse(C) else C)
-        symmetric: np.ndarray = (inverse + inverse.T) / 2
-        return symmetric
+    def precision_(self) -> Matrix:
+        """The (pseudo-)inverse of the covariance, of its kind, computed when asked for."""
+        return self.get_precision()
 
-    def __sklearn_tags__(self) -> Any:
+    def __sklearn_tags__(self) -> Tags:
         tags = super().__sklearn_tags__()
         tags.target_tags.required = True
-        tags.input_tags.three_d_array = True
         return tags
 
 
-def _one_class(estimator: Any, X: np.ndarray, weight: np.ndarray | None) -> tuple[Any, np.ndarray]:
+def _labels(y: ColumnLike | None) -> np.ndarray:
+    if y is None:
+        raise ValueError("WithinClass requires y to be passed, but the target y is None: give the classes of the rows.")
+    labels = column_or_1d(to_numpy(y) if is_torch(y) else y)
+    try:
+        check_classification_targets(labels)
+    except ValueError as error:
+        raise ValueError(f"WithinClass needs y to be class labels. {error}") from error
+    return labels
+
+
+def _one_class(estimator: HasFit, X: np.ndarray, weight: np.ndarray | None) -> tuple[Matrix, np.ndarray]:
     """Return the covariance of the rows of one class, estimated from z-scores, and which features are constant."""
     share = (np.full(len(X), 1 / len(X)) if weight is None else weight / weight.sum()).astype(X.dtype)
     centred = centre(X.reshape(len(X), -1), share)
@@ -164,7 +153,7 @@ def _one_class(estimator: Any, X: np.ndarray, weight: np.ndarray | None) -> tupl
     largest = np.where(spread.max(1) > 0, spread.max(1), X.dtype.type(1))
     # Of a feature's F values, in units of the largest: squares neither overflow nor vanish.
     scale = largest * np.sqrt(np.mean((spread / largest[:, None]) ** 2, 1))
-    constant = centred.constant.reshape(spread.shape).all(1)
+    constant: np.ndarray = np.all(centred.constant.reshape(spread.shape), axis=1)
     divisor = np.repeat(np.where(constant, X.dtype.type(1), scale), spread.shape[1])
     Z = (centred.rest * (centred.unit / divisor)).reshape(X.shape)
     R = fit_covariance(estimator, Z, weight).covariance_

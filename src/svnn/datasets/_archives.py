@@ -1,4 +1,4 @@
-"""Unpacking a zip that nobody here has made."""
+"""Unpacking zip archives from the internet: every entry is checked before anything is written."""
 
 from __future__ import annotations
 
@@ -12,16 +12,16 @@ from pathlib import Path, PurePosixPath, PureWindowsPath
 
 from svnn.datasets._files import UNREADABLE
 
-#: Unpacked bytes beyond which an archive is refused; the largest official one is well below.
+#: An archive that unpacks to more bytes than this is refused; the largest official one is much smaller.
 LARGEST_ARCHIVE = 32 * 2**30
 
 
 def extract_zip(archive: Path, target: Path, *, max_bytes: int = LARGEST_ARCHIVE) -> Path:
     """Unpack ``archive`` into the new folder ``target``, all of it or nothing.
 
-    Every entry is checked before the first byte is written: names that would lead out of the folder,
-    links and devices, passwords, names given twice and more than ``max_bytes`` in all are refused with a
-    ``ValueError``. The files appear under ``target`` in one step, when all of them are there.
+    An archive is refused with a ``ValueError``, before the first byte is written, if it has names that would lead out
+    of the folder, links or devices, passwords, the same name twice, or more than ``max_bytes`` in all. The files appear
+    under ``target`` in one step, when all of them are unpacked.
     """
     if target.exists():
         raise FileExistsError(f"{target} is there already; remove it to unpack {archive} again.")
@@ -48,7 +48,7 @@ def extract_zip(archive: Path, target: Path, *, max_bytes: int = LARGEST_ARCHIVE
             with path.open("xb") as file:
                 for block in _blocks(zipped, info):
                     left -= len(block)
-                    if left < 0:  # the sizes in the directory of a zip are only claims
+                    if left < 0:  # the sizes that a zip states need not be true
                         raise ValueError(f"{archive} unpacks to more than {max_bytes} bytes; nothing was kept.")
                     file.write(block)
         os.replace(folder, target)
@@ -56,6 +56,7 @@ def extract_zip(archive: Path, target: Path, *, max_bytes: int = LARGEST_ARCHIVE
 
 
 def _blocks(zipped: zipfile.ZipFile, info: zipfile.ZipInfo) -> Iterator[bytes]:
+    """Yield the contents of one entry, block by block."""
     try:
         with zipped.open(info) as source:
             while block := source.read(2**20):
@@ -67,11 +68,11 @@ def _blocks(zipped: zipfile.ZipFile, info: zipfile.ZipInfo) -> Iterator[bytes]:
 
 
 def check_entries(entries: list[zipfile.ZipInfo], archive: Path, max_bytes: int) -> None:
-    """Refuse an archive of which any entry is not a plain file or folder inside it."""
+    """Raise an error unless every entry is a plain file or folder inside the archive, and they are not too large."""
     seen: set[str] = set()
     for info in entries:
         problem = _problem(info)
-        # Two names that differ in case are one file on some systems.
+        # On some systems two names that differ only in case are the same file.
         key = info.filename.rstrip("/").casefold()
         if key in seen and not info.is_dir():
             problem = "appears twice"
@@ -84,6 +85,7 @@ def check_entries(entries: list[zipfile.ZipInfo], archive: Path, max_bytes: int)
 
 
 def _problem(info: zipfile.ZipInfo) -> str | None:
+    """Return what is wrong with an entry, in words that follow its name, or None."""
     name = info.filename
     if not name or name.startswith("/") or PureWindowsPath(name).drive or "\\" in name:
         return "has an absolute path or a backslash"

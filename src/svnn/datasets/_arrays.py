@@ -1,4 +1,4 @@
-"""The sets kept as numpy archives: gene expression and stock prices."""
+"""The data sets that are kept as numpy archives: gene expression and stock prices."""
 
 from __future__ import annotations
 
@@ -13,27 +13,27 @@ from sklearn.utils import Bunch
 
 from svnn.datasets._files import UNREADABLE, PathLike, find_file, read_member
 
-#: Ratios of share splits. Their logarithms are far beyond a usual day.
+#: Into how many shares a split divides one. The logarithms are far larger than the returns of a usual day.
 SPLIT_RATIOS = (1.5, 2.0, 3.0, 4.0, 5.0, 6.0, 8.0, 10.0)
 
 
 def load_genes(name: str, root: PathLike | None = None) -> Bunch:
-    """Load gene expression of two kinds of tumour.
+    """Load gene expression of two kinds of tumour; a row is a sample of tissue, a column is a gene.
 
     Parameters
     ----------
     name : {"golub", "gordon"}
-        Leukaemia, ALL or AML: 72 samples, 7129 genes. Lung, mesothelioma or adenocarcinoma: 181 samples, 12533
-        genes.
+        "golub" holds leukaemia, of type ALL or AML: 72 samples, 7129 genes. "gordon" holds tumours of the lung,
+        mesothelioma or adenocarcinoma: 181 samples, 12533 genes.
     root : path, optional
-        The folder of ``genes_<name>.npz``, or the file. By default what the environment variable ``SVNN_DATA``
-        says.
+        The folder of ``genes_<name>.npz``, or the file. By default the folder that the environment variable
+        ``SVNN_DATA`` names.
 
     Returns
     -------
     Bunch with
         X : float32 array of shape (t, N)
-        y : int array of shape (t,), positions in ``target_names``
+        y : int array of shape (t,), the kind of tumour as a position in ``target_names``
         groups, split : None
         feature_names, target_names, DESCR
 
@@ -57,7 +57,7 @@ def load_genes(name: str, root: PathLike | None = None) -> Bunch:
     if labels.ndim != 1 or (labels.dtype.kind == "f" and not np.isfinite(labels).all()):
         raise ValueError(f"{path}: y must be a list of classes, one for each sample.")
     if len(X) != len(labels):
-        raise ValueError(f"{path} has {len(X)} rows of x and {len(labels)} of y; save those that belong together.")
+        raise ValueError(f"{path} has {len(X)} rows of x and {len(labels)} of y; they must belong together.")
     classes, y = np.unique(labels, return_inverse=True)
     return Bunch(
         X=X,
@@ -78,23 +78,24 @@ def load_stocks(
     target: str = "volatility",
     adjust: bool = True,
 ) -> Bunch:
-    r"""Load daily returns of 452 stocks of the S&P 500, with something to forecast from them.
+    r"""Load daily returns of stocks of the S&P 500; a row is a few days in a row, a column is one of 452 stocks.
+
+    The target is how much the market moves, or where to, in the days after.
 
     Parameters
     ----------
     root : path, optional
-        The folder of ``stockdata.npz``, or the file. By default what the environment variable ``SVNN_DATA`` says.
+        The folder of ``stockdata.npz``, or the file. By default ``SVNN_DATA`` names the folder.
     window : int, default=5
-        Days of returns in a row.
+        How many days of returns a row of X holds.
     horizon : int, default=5
-        Days ahead that the target is about.
+        How many days after them the target is about.
     target : {"volatility", "return"}, default="volatility"
-        How much the market will move, or where to. The first can be predicted to some degree, the second
-        hardly.
+        How much the market will move, or where to. Volatility can be predicted to some degree, the return hardly.
     adjust : bool, default=True
-        Take share splits out of the returns. The closing prices are as quoted, so a split looks like a fall by
-        half: a move beyond 0.3 that is within 0.1 of the logarithm of 3/2, 2, 3, 4, 5, 6, 8 or 10 is replaced by
-        what is left of it.
+        Correct the returns for share splits. The closing prices are as quoted, so the split of one share into two
+        looks like a fall by half. Where a logarithmic return is beyond 0.3 and within 0.1 of the logarithm of 3/2, 2,
+        3, 4, 5, 6, 8 or 10, only the difference to that logarithm is kept.
 
     Returns
     -------
@@ -103,7 +104,7 @@ def load_stocks(
         y : float64 array of shape (t,)
         groups : None
         split : array of shape (t,) of "train", "validation" and "test": the first 60 % of the days, the next 20 %
-            and the last. Rows that would share a day with the split before are left out.
+            and the last 20 %. Rows that would share a day with the part before are left out.
         returns : float32 array of shape (1257, N), for covariances
         sectors : list of N str
         feature_names (ticker symbols), DESCR
@@ -145,7 +146,7 @@ def load_stocks(
         raise ValueError(f"{path}: info must be a list of the {n} symbols of the stocks, then their {n} sectors.")
     returns = np.diff(np.log(prices), axis=0)
     if not returns.any():
-        raise ValueError(f"{path}: the prices in close never change; there is nothing to learn from them.")
+        raise ValueError(f"{path}: the prices in close never change, so there is nothing to learn from them.")
     if adjust:
         returns = without_splits(returns)
     n_rows = len(returns) - window - horizon + 1
@@ -179,7 +180,7 @@ def load_stocks(
 
 
 def without_splits(returns: np.ndarray) -> np.ndarray:
-    """Replace the jumps that share splits make in logarithmic returns by what is left of them."""
+    """Return logarithmic returns without the jumps that share splits make: the logarithm of the ratio is subtracted."""
     jumps = np.log(SPLIT_RATIOS)
     rows, columns = np.nonzero(np.abs(returns) > 0.3)
     moves = returns[rows, columns]
@@ -191,17 +192,21 @@ def without_splits(returns: np.ndarray) -> np.ndarray:
 
 
 def _chronological(n_rows: int, gap: int) -> tuple[np.ndarray, np.ndarray]:
-    """Name the split of the rows kept, and which they are: 60/20/20 % with ``gap`` rows left out between."""
+    """Return the part of each row that is kept, and the numbers of these rows.
+
+    The parts are "train", "validation" and "test", with 60, 20 and 20 % of the rows in the order of time; between two
+    of them ``gap`` rows are left out.
+    """
     edges = [0, int(0.6 * n_rows), int(0.8 * n_rows), n_rows]
     if min(b - a for a, b in pairwise(edges)) <= gap:
-        raise ValueError("The prices are of too few days for this window and horizon; make them shorter.")
+        raise ValueError("There are prices of too few days for this window and horizon; make them shorter.")
     parts = [np.arange(edges[k] + (gap if k else 0), edges[k + 1]) for k in range(3)]
     split = np.repeat(np.array(["train", "validation", "test"], dtype="<U10"), [len(part) for part in parts])
     return split, np.concatenate(parts)
 
 
 def _real(values: np.ndarray, dtype: type) -> np.ndarray | None:
-    """Return finite real numbers in the given type, and None for anything else."""
+    """Return an array of finite real numbers in the given dtype; return None where the values are anything else."""
     if values.dtype.kind not in "biuf":
         return None
     with np.errstate(over="ignore"):
@@ -210,6 +215,7 @@ def _real(values: np.ndarray, dtype: type) -> np.ndarray | None:
 
 
 def _read_arrays(path: Path, *names: str) -> dict[str, np.ndarray]:
+    """Read the named arrays of a numpy archive."""
     try:
         with zipfile.ZipFile(path) as archive:
             return {name: _array(read_member(archive, f"{name}.npy")) for name in names}
@@ -218,9 +224,9 @@ def _read_arrays(path: Path, *names: str) -> dict[str, np.ndarray]:
 
 
 def _array(content: bytes) -> np.ndarray:
-    """Read an array from all of its bytes, whose checksum the zip has compared; no pickle."""
+    """Read an array, without pickle, from the bytes of its file, whose checksum the zip has compared."""
     file = io.BytesIO(content)
     array: np.ndarray = np.lib.format.read_array(file, allow_pickle=False)
     if file.tell() < len(content):
-        raise ValueError("an array is smaller than its file")
+        raise ValueError("an array is smaller than the file that holds it")
     return array

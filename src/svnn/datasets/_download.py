@@ -1,4 +1,4 @@
-"""Downloading the official archives: resumed where a connection was cut, checked before use."""
+"""Downloading the official archives: continued where a connection was cut, and checked before use."""
 
 from __future__ import annotations
 
@@ -39,9 +39,9 @@ def fetch(
     ----------
     name : {"mhealth", "realdisp", "dsads"}
     root : path, optional
-        The data folder; made if it is not there. By default what the environment variable ``SVNN_DATA`` says.
+        The data folder, which is made if it does not exist. By default the environment variable ``SVNN_DATA`` names it.
     extract : bool, default=False
-        Unpack the archive too, into ``root/name``. The loaders do not need it.
+        Also unpack the archive, into ``root/name``. The loaders do not need that.
     sha256 : str, optional
         The checksum that the archive must have, in hexadecimal.
     url : str, optional
@@ -51,7 +51,7 @@ def fetch(
     timeout : float, default=60
         Seconds to wait for the server before trying again.
     retries : int, default=5
-        How often to try again when nothing more arrives; an attempt that brought something does not count.
+        How often to try again when nothing more arrives. An attempt that brought something does not count.
 
     Returns
     -------
@@ -59,12 +59,12 @@ def fetch(
 
     Notes
     -----
-    The publisher gives no checksums. The first download therefore records its own beside the archive, in
-    ``<archive>.sha256``, and every later call verifies the archive, old or downloaded again, against it. A
-    checksum given as ``sha256`` goes before the recorded one.
+    The publisher states no checksums. So the first download records that of the archive beside it, in
+    ``<archive>.sha256``, and every later call compares the archive, old or downloaded again, with it. A checksum that
+    is given as ``sha256`` is used in place of the recorded one.
 
-    A cut download stays in ``<archive>.part`` and is continued by the next attempt or call, provided that the
-    server says that its file is still the same; the archive gets its name only when it is whole.
+    An interrupted download stays in ``<archive>.part``. The next attempt or call continues it, provided that the server
+    says that its file is still the same. The archive gets its name only when it is complete.
 
     Examples
     --------
@@ -100,9 +100,9 @@ def fetch_missing(source: Source, root: PathLike | None) -> None:
 
 
 def verify(path: Path, sha256: str | None = None) -> str:
-    """Compare a file with the given or the recorded checksum, and record it where there was none.
+    """Compare a file with the given or the recorded checksum; record the checksum if none was recorded, and return it.
 
-    A file that differs keeps its contents but loses its name (``<name>.bad``), so that no loader reads it.
+    A file that differs is renamed to ``<name>.bad``, so that no loader reads it.
     """
     record = path.with_name(path.name + ".sha256")
     words = record.read_text().split() if record.exists() else []
@@ -122,7 +122,7 @@ def verify(path: Path, sha256: str | None = None) -> str:
 
 
 def checksum(path: Path) -> str:
-    """SHA-256 of a file, in hexadecimal."""
+    """Return the SHA-256 checksum of a file, in hexadecimal."""
     digest = hashlib.sha256()
     with path.open("rb") as file:
         while block := file.read(2**20):
@@ -140,7 +140,7 @@ def download(
     wait: float = 1.0,
     check: Callable[[Path], None] = lambda path: None,
 ) -> None:
-    """Download ``url`` to ``path``, which appears only when it is whole and ``check`` has found nothing wrong."""
+    """Download ``url`` to ``path``, which appears only when it is complete and ``check`` has not raised an error."""
     if urlsplit(url).scheme not in ("http", "https"):
         raise ValueError(f"url must begin with http:// or https://, got {url!r}.")
     part = path.with_name(path.name + ".part")
@@ -160,25 +160,25 @@ def download(
                 if lasting or failures > retries or not _is_network(error):
                     raise OSError(
                         f"{url} could not be downloaded: {error}. What has arrived stays in {part} and is continued "
-                        f"next time. The file may also be fetched by other means and put at {path}."
+                        f"next time. You may also download the file by other means and save it as {path}."
                     ) from error
                 time.sleep(min(30.0, wait * 2**failures))
     try:
         check(part)
     except ValueError:
-        _discard(part)  # continuing would only add to what is wrong
+        _discard(part)  # a continued download would begin with the same wrong bytes
         raise
     os.replace(part, path)
     _discard(part)
 
 
 def _attempt(url: str, part: Path, timeout: float, report: Callable[[int, int | None], None]) -> None:
-    """Continue ``part``, or begin it, and raise an OSError unless it is whole in the end."""
+    """Continue the file ``part``, or begin it, and raise an OSError unless it is complete in the end."""
     stamp = part.with_name(part.name + ".stamp")
     have = part.stat().st_size if part.exists() else 0
     version = stamp.read_text() if stamp.exists() else ""
     request = urllib.request.Request(url, headers={"User-Agent": "svnn", "Accept-Encoding": "identity"})
-    # Without something to tell versions of the file apart, a continuation might join two of them.
+    # Without a stamp, the server's file may have changed, and a continuation would join parts of two versions.
     if have and version:
         request.add_header("Range", f"bytes={have}-")
         request.add_header("If-Range", version)
@@ -186,7 +186,7 @@ def _attempt(url: str, part: Path, timeout: float, report: Callable[[int, int | 
         response = urllib.request.urlopen(request, timeout=timeout)
     except urllib.error.HTTPError as error:
         if error.code == 416:
-            _discard(part)  # longer than the file: not a part of it
+            _discard(part)  # it is longer than the server's file, so it cannot be a part of it
         raise
     with response:
         continued = response.status == 206 and _begins_at(response) == have
@@ -197,7 +197,7 @@ def _attempt(url: str, part: Path, timeout: float, report: Callable[[int, int | 
         length = response.headers.get("Content-Length")
         total = have + int(length) if length else None
         if not continued:
-            # A weak ETag does not promise equal bytes, and If-Range does not take it.
+            # A weak ETag does not promise equal bytes, and If-Range does not accept it.
             etag = response.headers.get("ETag", "")
             stamp.write_text(etag if etag.startswith('"') else response.headers.get("Last-Modified", ""))
         with part.open("ab" if continued else "wb") as file:
@@ -211,26 +211,30 @@ def _attempt(url: str, part: Path, timeout: float, report: Callable[[int, int | 
 
 
 def _begins_at(response: HTTPResponse) -> int | None:
+    """Return the position of the first byte that the server sends, where it says so."""
     words = response.headers.get("Content-Range", "").replace("-", " ").split()
     return int(words[1]) if len(words) > 1 and words[0] == "bytes" and words[1].isdigit() else None
 
 
 def _is_network(error: Exception) -> bool:
+    """Tell errors of the connection, which may pass, from others such as a full disk."""
     return isinstance(error, urllib.error.URLError | ConnectionError | TimeoutError | HTTPException)
 
 
 def _discard(part: Path) -> None:
+    """Delete an incomplete file and its stamp."""
     part.unlink(missing_ok=True)
     part.with_name(part.name + ".stamp").unlink(missing_ok=True)
 
 
 def _check_zip(path: Path) -> None:
+    """Raise a ValueError if a file is not a zip or is damaged."""
     try:
         with zipfile.ZipFile(path) as archive:
             damaged = archive.testzip()
     except UNREADABLE as error:
         raise ValueError(
-            f"What was downloaded is not a zip, or a damaged one ({error}); it may be a page of the server."
+            f"The downloaded file is not a zip, or is damaged ({error}); it may be an error page of the server."
         ) from error
     if damaged:
         raise ValueError(f"The downloaded zip is damaged at {damaged}; download it again.")
@@ -238,7 +242,7 @@ def _check_zip(path: Path) -> None:
 
 @contextmanager
 def _progress_bar(name: str, wanted: bool) -> Iterator[Callable[[int, int | None], None]]:
-    """Yield a function to call with the bytes there are and the bytes there will be."""
+    """Yield a function that shows the progress; call it with the bytes that have arrived and their total number."""
     if not wanted or not sys.stderr.isatty():
         yield lambda have, total: None
         return

@@ -1,4 +1,4 @@
-"""The Daily and Sports Activities data set: one file a segment."""
+"""The Daily and Sports Activities data set, with one file per segment of five seconds."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from sklearn.utils import Bunch
 
 from svnn.datasets._download import fetch_missing
 from svnn.datasets._files import PathLike, open_members, require
-from svnn.datasets._recordings import check_subjects, held_out
+from svnn.datasets._recordings import check_subjects, split_people
 from svnn.datasets._sources import DSADS
 
 ACTIVITIES = (
@@ -52,38 +52,40 @@ def load_dsads(
     test: Sequence[int] = (),
     download: bool = False,
 ) -> Bunch:
-    """Load Daily and Sports Activities (UCI 256): nineteen activities of eight people, five sensors at 25 Hz.
+    """Load Daily and Sports Activities (UCI 256); a row is five seconds of an activity, a column a sensor's channel.
+
+    Eight people did nineteen activities with five sensors, which recorded at 25 Hz.
 
     Parameters
     ----------
     root : path, optional
-        A folder with the official zip, or with ``data/aNN/pN/sNN.txt`` files, or the zip itself. The environment
-        variable ``SVNN_DATA`` names it where ``root`` is not given. Zips are read without unpacking.
-    subjects : sequence of int, optional
+        A folder with the official zip, or with ``data/aNN/pN/sNN.txt`` files, or the zip itself. Zips are read
+        without unpacking. Where ``root`` is not given, the environment variable ``SVNN_DATA`` names the folder.
+    subjects : sequence of int from 1 to 8, optional
         Which people; all eight by default.
-    segments : sequence of int, optional
-        Which of the sixty segments of five seconds; all that are there by default.
+    segments : sequence of int from 1 to 60, optional
+        Which of the sixty segments of each person and activity; by default all that are there.
     validation, test : sequence of int
         People to hold out. The data set has no official split: without them ``split`` is None, and ``groups``
-        serves for cross-validation by subject (scikit-learn's ``LeaveOneGroupOut``).
+        serves for cross-validation by person (scikit-learn's ``LeaveOneGroupOut``).
     download : bool, default=False
-        Fetch the official zip into the data folder if the files are not there (see `fetch`).
+        Download the official zip into the data folder if it is not there (see `fetch`).
 
     Returns
     -------
     Bunch with
-        X : float32 array of shape (t, 45, 125), as recorded: nothing is scaled.
-        y : int array of shape (t,), positions in ``target_names``
-        groups : int array of shape (t,), the subject of each segment
+        X : float32 array of shape (t, 45, 125), as recorded, not scaled
+        y : int array of shape (t,), the activity as a position in ``target_names``
+        groups : int array of shape (t,), the person
         segments : int array of shape (t,), the number of each segment
         split : array of shape (t,) of "train", "validation" and "test", or None
         feature_names, target_names, DESCR
 
     Notes
     -----
-    Rows are in the order of subject, activity and segment. The label is the name of the folder; the files
-    hold channels only. Segments of one person and activity are parts of one recording of five minutes, so a
-    random split would put neighbours on both sides: split by subject.
+    Rows are in the order of person, activity and segment. The label is the name of the folder; the files hold
+    channels only. The segments of one person and activity are parts of one recording of five minutes. A random split
+    would put neighbours into training and test data, so split by person.
 
     References
     ----------
@@ -128,7 +130,7 @@ def load_dsads(
         y=activities - 1,
         groups=groups,
         segments=numbers,
-        split=held_out(groups, validation, test) if len(validation) or len(test) else None,
+        split=split_people(groups, validation, test) if len(validation) or len(test) else None,
         feature_names=list(CHANNELS),
         target_names=list(ACTIVITIES),
         DESCR=(
@@ -140,6 +142,7 @@ def load_dsads(
 
 
 def _read_segment(text: bytes, name: str) -> np.ndarray:
+    """Return the (125, 45) numbers in the text of a file; ``name`` is for messages."""
     if not text.strip():
         raise ValueError(f"{name} is empty; it must have {STEPS} lines of {len(CHANNELS)} numbers.")
     try:
@@ -147,5 +150,5 @@ def _read_segment(text: bytes, name: str) -> np.ndarray:
     except ValueError as error:
         raise ValueError(f"{name} is not a table of numbers: {error}") from error
     if values.shape != (STEPS, len(CHANNELS)):
-        raise ValueError(f"{name} must have {STEPS} lines of {len(CHANNELS)} numbers, it has {values.shape}.")
+        raise ValueError(f"{name} must have {STEPS} lines of {len(CHANNELS)} numbers, its shape is {values.shape}.")
     return values

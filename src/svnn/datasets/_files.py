@@ -1,4 +1,4 @@
-"""Finding data files: in a folder, or inside the zip they were published in, without unpacking it."""
+"""Finding data files: in a folder, or inside the zip that they were published in, which stays packed."""
 
 from __future__ import annotations
 
@@ -19,9 +19,9 @@ PathLike = str | os.PathLike[str]
 
 #: Environment variable that names the data folder.
 VARIABLE = "SVNN_DATA"
-#: What reading a damaged zip may raise, besides an OSError.
+#: The errors, besides OSError, that reading a damaged zip may raise.
 UNREADABLE = (zipfile.BadZipFile, zlib.error, EOFError, NotImplementedError, RuntimeError, struct.error, ValueError)
-#: No single official file comes near this size (bytes); a zip that claims one is damaged or hostile.
+#: Every official file is far smaller than this (bytes); a zip that claims to hold a larger one is damaged or hostile.
 LARGEST_FILE = 4 * 2**30
 #: An archive inside an archive is held in memory up to this size (bytes), and in a temporary file beyond it.
 _SPOOL = 256 * 2**20
@@ -29,19 +29,22 @@ _SPOOL = 256 * 2**20
 
 @dataclass
 class Members:
-    """The files of one data set: where they were found, their names by number, and how to read one."""
+    """The files of one data set: where they were found, their names by number, and a function that reads one."""
 
     path: Path
     names: dict[tuple[int, ...], str]
     read: Callable[[str], bytes]
 
     def title(self, name: str) -> str:
-        """Name one of the files for a message: with the zip that it is in."""
+        """Return the name of one of the files for a message, with the zip that it is in."""
         return f"{name} in {self.path}" if self.path.is_file() else name
 
 
 def data_root(root: PathLike | None, title: str, where: str) -> Path:
-    """Return the data folder: ``root``, or else what the environment variable ``SVNN_DATA`` says."""
+    """Return the data folder: ``root``, or else the folder that the environment variable ``SVNN_DATA`` names.
+
+    Without either, the error names the data set by its ``title`` and says ``where`` to get it.
+    """
     if root is not None:
         return Path(root).expanduser()
     if os.environ.get(VARIABLE):
@@ -53,14 +56,17 @@ def data_root(root: PathLike | None, title: str, where: str) -> Path:
 
 
 def find_file(root: PathLike | None, names: tuple[str, ...], title: str, where: str) -> Path:
-    """Return the first of ``names`` (glob patterns) that is a file in the data folder; ``root`` may be the file."""
+    """Return the file in the data folder that matches one of ``names``, which are glob patterns.
+
+    The first pattern that any file matches decides. ``root`` may also be the file itself.
+    """
     folder = data_root(root, title, where)
     if folder.is_file():
         return folder
     for name in names:
         found = sorted(path for path in folder.glob(name) if path.is_file())
         if found:
-            return found[-1]  # names with a date end in it: the newest
+            return found[-1]  # where names end in a date, this is the newest
     raise FileNotFoundError(
         f"{title}: no {' or '.join(names)} in {folder}{'' if folder.is_dir() else ' (no such folder)'}. {where} "
         f"Put it there, or name its folder with root= or the environment variable {VARIABLE}."
@@ -71,8 +77,8 @@ def find_file(root: PathLike | None, names: tuple[str, ...], title: str, where: 
 def open_members(source: Source, root: PathLike | None) -> Iterator[Members]:
     """Find the official files of ``source`` and keep them open for reading.
 
-    Unpacked folders and all zips of the data folder are looked at; the one with the most files is used, so
-    that a complete set goes before an excerpt.
+    Unpacked folders and all zips in the data folder are searched. The one with the most files is used, so that a
+    complete set is preferred to an excerpt.
     """
     where = (
         f'It is UCI data set {source.number}, "{source.title}": {source.page} '
@@ -103,7 +109,7 @@ def open_members(source: Source, root: PathLike | None) -> Iterator[Members]:
 
 
 def require(members: Members, source: Source, missing: list[int], what: str) -> None:
-    """Complain about files that should be there and are not."""
+    """Raise an error that names the ``missing`` files, if there are any."""
     if missing:
         raise FileNotFoundError(
             f"{source.title}: {members.path} has no {source.expected} for {what} {', '.join(map(str, missing))}. "
@@ -112,6 +118,7 @@ def require(members: Members, source: Source, missing: list[int], what: str) -> 
 
 
 def _in_folder(source: Source, folder: Path) -> Members | None:
+    """Return the files of ``source`` in a folder, or None where there are none."""
     names = {}
     for path in sorted(folder.glob(source.pattern)):
         match = source.member.search(path.relative_to(folder).as_posix())
@@ -121,13 +128,15 @@ def _in_folder(source: Source, folder: Path) -> Members | None:
 
 
 def _archives(source: Source, place: Path) -> list[Path]:
+    """Return the zips to search: those in a folder, or the file itself."""
     if not place.is_dir():
         return [place] if place.is_file() else []
-    # The official name first: it wins a tie.
+    # The official name comes first, so that of two equally complete zips it is used.
     return sorted(place.glob("*.zip"), key=lambda path: (path.name != source.archive, path.name))
 
 
 def _in_zip(source: Source, path: Path, look_inside: bool, stack: ExitStack) -> Members | None:
+    """Return the files of ``source`` in a zip, or, with ``look_inside``, in a zip inside that zip; otherwise None."""
     archive = stack.enter_context(zipfile.ZipFile(path))
     names = _matching(source, archive)
     if not names and look_inside:
@@ -142,6 +151,7 @@ def _in_zip(source: Source, path: Path, look_inside: bool, stack: ExitStack) -> 
 
 
 def _matching(source: Source, archive: zipfile.ZipFile) -> dict[tuple[int, ...], str]:
+    """Return the names of the files of ``source`` in a zip, by the numbers that identify them."""
     names: dict[tuple[int, ...], str] = {}
     for name in archive.namelist():
         if match := source.member.search(name):
@@ -150,6 +160,7 @@ def _matching(source: Source, archive: zipfile.ZipFile) -> dict[tuple[int, ...],
 
 
 def _unpacked(archive: zipfile.ZipFile, info: zipfile.ZipInfo) -> IO[bytes]:
+    """Return the contents of an entry as a file, in memory if it is small."""
     spool = tempfile.SpooledTemporaryFile(max_size=_SPOOL)  # noqa: SIM115 - the caller's stack closes it
     with archive.open(info) as file:
         while block := file.read(2**20):
@@ -159,10 +170,12 @@ def _unpacked(archive: zipfile.ZipFile, info: zipfile.ZipInfo) -> IO[bytes]:
 
 
 def read_member(archive: zipfile.ZipFile, name: str) -> bytes:
-    """Read one file of a zip into memory; a damaged or absurdly large one is a ``ValueError``."""
+    """Read one file of a zip into memory; raise a ``ValueError`` if it is damaged or absurdly large."""
     size = archive.getinfo(name).file_size
     if size > LARGEST_FILE:
-        raise ValueError(f"{name} in {archive.filename} claims {size} bytes unpacked; this is not an official archive.")
+        raise ValueError(
+            f"{name} in {archive.filename} claims to unpack to {size} bytes; this is not an official archive."
+        )
     try:
         return archive.read(name)
     except (*UNREADABLE, OSError) as error:

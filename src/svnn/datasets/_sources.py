@@ -8,10 +8,12 @@ from dataclasses import dataclass
 
 @dataclass(frozen=True)
 class Source:
-    """A published data set of many files, kept as a folder or as the zip it is published in.
+    """A data set of the UCI repository that is published as a zip of many files.
 
-    ``member`` matches the path of one file; its groups are the numbers that identify the file.
-    ``folders`` are the places under the data folder where unpacked files are looked for.
+    ``key`` is our own name for it; ``title``, ``number`` and ``slug`` are UCI's. ``expected`` describes the files in
+    messages, and ``member`` matches the path of one of them: its groups are the numbers that identify the file.
+    ``pattern`` matches the same files in one of ``folders``, the places under the data folder where the zip may have
+    been unpacked.
     """
 
     key: str
@@ -42,7 +44,7 @@ class Source:
 def _source(
     key: str, title: str, number: int, slug: str, expected: str, member: str, pattern: str, inner: str
 ) -> Source:
-    # Unpacked by hand or by fetch(extract=True): the folder of the archive itself, with or without one around it.
+    # Unpacked by hand or by fetch(extract=True), the zip's own folder lies in the data folder or in a folder around it.
     folders = dict.fromkeys(("", inner, key, f"{key}/{inner}", slug, f"{slug}/{inner}"))
     return Source(key, title, number, slug, expected, re.compile(rf"(?:^|/){member}$"), pattern, tuple(folders))
 

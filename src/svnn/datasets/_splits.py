@@ -1,23 +1,24 @@
-"""Splits that keep every group, such as a person, on one side."""
+"""Splits that keep all rows of a group, such as a person, together."""
 
 from __future__ import annotations
 
 from collections.abc import Collection
-from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike
 
 
-def split_by_groups(groups: ArrayLike, *, validation: Collection[Any] = (), test: Collection[Any] = ()) -> np.ndarray:
-    """Say for every row whether it is for training, validation or testing, whole groups at a time.
+def split_by_groups(
+    groups: ArrayLike, *, validation: Collection[int | str] = (), test: Collection[int | str] = ()
+) -> np.ndarray:
+    """Say for every row whether it is for training, validation or testing, the same for all rows of a group.
 
     Parameters
     ----------
     groups : array of shape (t,)
         The group, such as the subject, of every row.
     validation, test : collection of group labels
-        The groups held out. All others are for training.
+        The groups that are held out. All others are for training.
 
     Returns
     -------
@@ -31,7 +32,7 @@ def split_by_groups(groups: ArrayLike, *, validation: Collection[Any] = (), test
     """
     groups = np.asarray(groups)
     if groups.ndim != 1:
-        raise ValueError(f"groups must hold one label a row, got shape {groups.shape}.")
+        raise ValueError(f"groups must hold one label per row, got shape {groups.shape}.")
     present = set(groups.tolist())
     if both := set(validation) & set(test):
         raise ValueError(f"validation and test share the groups {sorted(both)}; a group belongs to one split only.")

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any
+from collections.abc import Sequence
 
 import numpy as np
 from sklearn.datasets import make_regression
@@ -19,16 +19,17 @@ NOISE = 3.0
 def make_sparse_covariance(
     n_features: int = 100, density: float = 0.05, kind: str = "random", random_state: RandomState = None
 ) -> np.ndarray:
-    """Return a sparse correlation matrix, positive definite, with a known support.
+    """Return a sparse, positive definite correlation matrix; a row and a column stand for the same feature.
 
     Parameters
     ----------
     n_features : int, default=100
     density : float in [0, 1], default=0.05
-        Share of off-diagonal pairs that are not zero: exact for "random"; for "block" the blocks
-        are the largest equal ones that do not exceed it.
+        The share of off-diagonal pairs that are not zero. It is exact for "random"; for "block" the blocks are of
+        equal size, and as large as possible without exceeding it.
     kind : {"random", "block"}, default="random"
-        Pairs placed at random, with random signs, or blocks of correlated neighbours.
+        "random" places the non-zero pairs at random and gives them random signs; "block" makes blocks of correlated
+        neighbours.
     random_state : int, Generator or None
 
     Returns
@@ -57,7 +58,7 @@ def make_sparse_covariance(
     else:
         raise ValueError(f'kind must be "random" or "block", got {kind!r}.')
     C += C.T
-    # Loading the diagonal makes it positive definite, scaling makes it a correlation matrix.
+    # With a large enough diagonal the matrix is positive definite; divided by it, it is a correlation matrix.
     loading = max(1.0, 1.05 * -np.linalg.eigvalsh(C)[0])
     return C / loading + np.eye(n_features)
 
@@ -65,13 +66,14 @@ def make_sparse_covariance(
 def make_sparse_cov(
     n_samples: int = 1000, n_features: int = 100, density: float = 0.1, random_state: RandomState = None
 ) -> Bunch:
-    """Regression on Gaussian features with a sparse covariance (the paper's SparseCov).
+    """Draw a regression problem with a sparse covariance; a row is a sample, a column is a Gaussian feature.
 
-    ``y = wᵀx + u`` with ``w`` uniform on (0, 1) and noise ``u`` of standard deviation 3.
+    It is the data set that the paper calls SparseCov: ``y = wᵀx + u`` with ``w`` uniform on (0, 1) and noise ``u`` of
+    standard deviation 3.
 
     Returns
     -------
-    Bunch with X, y, covariance (the true one), coef
+    Bunch with X, y, covariance (the true one), coef (the ``w``)
 
     Examples
     --------
@@ -85,14 +87,15 @@ def make_sparse_cov(
 
 
 def make_large_cov(n_samples: int = 1000, n_features: int = 100, random_state: RandomState = None) -> Bunch:
-    """Regression on Gaussian features with a dense covariance of large entries (LargeCov).
+    """Draw a regression problem with large covariances; a row is a sample, a column is a Gaussian feature.
 
-    One common factor explains about three quarters of every variance. (The released draw has the same
-    features, but targets of a smaller spread than these coefficients give.)
+    It is the data set that the paper calls LargeCov: the covariance is dense, and one common factor explains about
+    three quarters of every variance. (The data released with the paper has the same kind of features, but its targets
+    vary less than these coefficients imply.)
 
     Returns
     -------
-    Bunch with X, y, covariance (the true one), coef
+    Bunch with X, y, covariance (the true one), coef (the weights of the features in y)
 
     Examples
     --------
@@ -109,14 +112,15 @@ def make_large_cov(n_samples: int = 1000, n_features: int = 100, random_state: R
 def make_small_cov(
     n_samples: int = 1000, n_features: int = 100, tail_strength: float = 0.2, random_state: RandomState = None
 ) -> Bunch:
-    """Regression on low-rank-plus-tail features with small covariances (SmallCov).
+    """Draw a regression problem with small covariances; a row is a sample, a column is a feature.
 
-    scikit-learn's ``make_regression`` with an effective rank of a quarter of the features, and
-    coefficients uniform on (0, 100) for a quarter of them: what the released draw looks like.
+    It is the data set that the paper calls SmallCov: scikit-learn's ``make_regression`` with features of low rank plus
+    a tail. The effective rank is a quarter of the number of features, and a quarter of them have coefficients, uniform
+    on (0, 100), as the data released with the paper seems to have.
 
     Returns
     -------
-    Bunch with X, y, covariance (of these samples; the generator has no other), coef
+    Bunch with X, y, covariance (of these samples; no true one is known), coef
 
     Examples
     --------
@@ -141,24 +145,24 @@ def make_small_cov(
 def make_spiked(
     n_samples: int = 1000,
     n_features: int = 100,
-    strengths: Any = (5.0, 3.0),
+    strengths: Sequence[float] = (5.0, 3.0),
     n_nonzero: int = 10,
     random_state: RandomState = None,
 ) -> Bunch:
-    r"""Spiked covariance: a few sparse directions in white noise.
+    r"""Draw samples with a spiked covariance, a few sparse directions in white noise; a row is a sample.
 
     .. math:: x_i = \sum_q \sqrt{\beta_q}\, u_{qi} v_q + z_i, \qquad C = I + \sum_q \beta_q v_q v_q^T
 
     Parameters
     ----------
     strengths : sequence of float
-        The :math:`\beta_q`.
+        The variances :math:`\beta_q` along the directions.
     n_nonzero : int
-        :math:`c_0`, the non-zero entries of each direction, all of modulus :math:`1/\sqrt{c_0}`.
+        The number :math:`c_0` of non-zero entries of each direction, all of them :math:`\pm 1/\sqrt{c_0}`.
 
     Returns
     -------
-    Bunch with X, covariance, directions
+    Bunch with X, covariance (the true one), directions (the :math:`v_q` as rows)
 
     Examples
     --------
@@ -166,20 +170,22 @@ def make_spiked(
     (2, 100)
     """
     rng = generator(random_state)
-    strengths = np.asarray(strengths, dtype=float)
+    beta = np.asarray(strengths, dtype=float)
     if len(strengths) * n_nonzero > n_features:
         raise ValueError(
-            f"{len(strengths)} directions of {n_nonzero} non-zeros do not fit side by side into {n_features} features."
+            f"{len(strengths)} directions of {n_nonzero} non-zero entries do not fit side by side into {n_features} "
+            "features."
         )
     support = rng.permutation(n_features)[: len(strengths) * n_nonzero].reshape(len(strengths), n_nonzero)
     V = np.zeros((len(strengths), n_features))
     np.put_along_axis(V, support, rng.choice([-1.0, 1.0], support.shape) / np.sqrt(n_nonzero), 1)
     U = rng.standard_normal((n_samples, len(strengths)))
-    X = (U * np.sqrt(strengths)) @ V + rng.standard_normal((n_samples, n_features))
-    return Bunch(X=X, covariance=np.eye(n_features) + (V.T * strengths) @ V, directions=V)
+    X = (U * np.sqrt(beta)) @ V + rng.standard_normal((n_samples, n_features))
+    return Bunch(X=X, covariance=np.eye(n_features) + (V.T * beta) @ V, directions=V)
 
 
 def _regression(X: np.ndarray, C: np.ndarray, rng: np.random.Generator) -> Bunch:
+    """Return the data with targets that are linear in the features, plus noise."""
     coef = rng.uniform(0, 1, X.shape[1])
     y = X @ coef + rng.normal(0, NOISE, len(X))
     return Bunch(X=X, y=y, covariance=C, coef=coef)

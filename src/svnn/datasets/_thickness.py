@@ -1,21 +1,22 @@
-"""Cortical thickness from FreeSurfer: IXI, braindev, ADNI, or any `aparc` table."""
+"""Cortical thickness as FreeSurfer measures it: IXI, braindev, ADNI, or any ``aparc`` table."""
 
 from __future__ import annotations
 
+import os
 import re
 from collections.abc import Sequence
 from contextlib import suppress
 from datetime import datetime
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 from sklearn.utils import Bunch
 
+from svnn.datasets._csv import MISSING, Table, number, read_table
 from svnn.datasets._files import PathLike, data_root, find_file
-from svnn.datasets._tables import MISSING, Table, number, read_table
 
-#: The regions of the Desikan–Killiany atlas in FreeSurfer's order, with the number of the left one in ADNI's tables.
+#: The regions of the Desikan–Killiany atlas in FreeSurfer's order. The number is that of the left region in ADNI's
+#: tables.
 REGIONS = {
     "bankssts": 13,
     "caudalanteriorcingulate": 14,
@@ -53,7 +54,8 @@ REGIONS = {
     "insula": 129,
 }
 NAMES = [f"{side}_{region}_thickness" for side in ("lh", "rh") for region in REGIONS]
-#: ADNI's column of every region: the right one is 59 after the left, but for the insula.
+#: ADNI's columns and the regions that they hold: the number of a right region is that of the left one plus 59, except
+#: for the insula.
 ADNI_COLUMNS = {
     f"ST{code + (0 if side == 'lh' else 1 if region == 'insula' else 59)}TA": f"{side}_{region}_thickness"
     for side in ("lh", "rh")
@@ -62,7 +64,7 @@ ADNI_COLUMNS = {
 _THICKNESS = re.compile(r"(?:lh|rh)_.+_thickness")
 _SUBJECT = ("participant_id", "subject_id", "subject", "rid", "ptid", "lh.aparc.thickness", "rh.aparc.thickness")
 _ADNI = "ADNI gives its tables to those who apply (https://adni.loni.usc.edu): UCSFFSX_*, UCSFFSX51_* and ADNIMERGE*."
-#: For each name: the tables, where the ages are if not in them, and where to get them.
+#: For each known data set: its tables, the tables with the ages if they are elsewhere, and where to get both.
 KNOWN: dict[str, tuple[tuple[str, ...], tuple[str, ...], str]] = {
     "ixi": (("ixi_dk_thickness_age.csv*",), (), "The scans are at https://brain-development.org/ixi-dataset."),
     "braindev": (
@@ -84,7 +86,9 @@ def load_thickness(
     groups: str = "subject",
     keep_invalid: bool = False,
 ) -> Bunch:
-    r"""Load cortical thickness of brain regions, one row a person, with age or another column to predict.
+    r"""Load the thickness of the cerebral cortex; a row is a person, a column is a region of the brain.
+
+    The target is the age of the person, or another column of the table.
 
     Parameters
     ----------
@@ -93,12 +97,12 @@ def load_thickness(
         ``rh_<region>_thickness`` (what FreeSurfer's ``aparcstats2table`` writes; give the files of both
         hemispheres) or ADNI's ``ST<number>TA``. Commas, tabs or semicolons, ``.gz`` or not.
     root : path, optional
-        The data folder for a known name. By default what the environment variable ``SVNN_DATA`` says.
+        The data folder for a known set. By default the environment variable ``SVNN_DATA`` names it.
     target : str, default="age"
-        The column to predict, in any of the tables. A column of whole numbers or words other than the age is a
-        class, and y then holds positions in ``target_names``.
+        The column to predict, in any of the tables. Whole numbers and words, other than the age, are taken for
+        classes, and y then holds positions in ``target_names``.
     ages : path, optional
-        A table of persons with the target, where the other tables lack it (ADNI's ``ADNIMERGE.csv``).
+        Another table of the same people with the target, where the first ones lack it (ADNI's ``ADNIMERGE.csv``).
     groups : str, default="subject"
         The column to group rows by: "subject", or for instance "site".
     keep_invalid : bool, default=False
@@ -109,18 +113,18 @@ def load_thickness(
     Bunch with
         X : float64 array of shape (t, N), in mm; N = 68 regions, always in FreeSurfer's order, left then right
         y : array of shape (t,)
-        groups : array of shape (t,)
-        split : None, there is no official one
-        subjects : array of shape (t,)
-        n_dropped : int, rows left out as invalid or without a target
+        groups : array of shape (t,), what ``groups`` asked for
+        split : None, since there is no official split
+        subjects : array of shape (t,), the people
+        n_dropped : int, the number of rows that were left out as invalid or without a target
         feature_names, DESCR, and target_names for classes
 
     Notes
     -----
-    The mean thickness of a hemisphere is not a region, and is left out. Of a person with several rows the first
-    examination counts (``EXAMDATE`` where there is one), so nobody is in two splits, however rows are split. An age
-    from another table is the age at that table's first examination; the years from there to the scan are added
-    where both have dates.
+    The mean thickness of a hemisphere is not a region, and is left out. Where a person has several rows, only the first
+    examination is used (by ``EXAMDATE`` where there is one), so that nobody is in both training and test data, however
+    rows are split. An age from another table is the age at that table's first examination; where both tables have
+    dates, the years from there to the scan are added.
 
     Examples
     --------
@@ -175,11 +179,13 @@ def load_thickness(
     )
 
 
-def _paths(table: Any, root: PathLike | None) -> list[Path]:
+def _paths(table: PathLike | Sequence[PathLike], root: PathLike | None) -> list[Path]:
+    """Return the files of a known data set, or the given files."""
     if isinstance(table, str) and table in KNOWN:
         patterns, _, where = KNOWN[table]
         return [find_file(root, patterns, table, where)]
-    paths = [Path(path).expanduser() for path in (table if isinstance(table, list | tuple) else [table])]
+    given = [table] if isinstance(table, str | os.PathLike) else table
+    paths = [Path(path).expanduser() for path in given]
     for path in paths:
         if path.is_dir():
             raise FileNotFoundError(f"{path} is a folder, not a table; name the file in it.")
@@ -188,7 +194,8 @@ def _paths(table: Any, root: PathLike | None) -> list[Path]:
     return paths
 
 
-def _age_paths(table: Any, root: PathLike | None, ages: PathLike | None) -> list[Path]:
+def _age_paths(table: PathLike | Sequence[PathLike], root: PathLike | None, ages: PathLike | None) -> list[Path]:
+    """Return the file with the ages, where they are not in the other tables."""
     if ages is not None:
         return _paths(ages, root)
     if isinstance(table, str) and table in KNOWN and KNOWN[table][1]:
@@ -198,9 +205,9 @@ def _age_paths(table: Any, root: PathLike | None, ages: PathLike | None) -> list
 
 
 def _people(tables: list[Table]) -> tuple[list[list[int]], np.ndarray]:
-    """Say which row of each table is about whom: the people that all tables know, in the order of the first."""
+    """Return for each table the rows of the people that all tables have, in the order of the first table; and these."""
     lower = [{name.lower(): name for name in reversed(table.names)} for table in tables]
-    # Tables may have several kinds of names for people (ADNI's RID and PTID): use one that all of them have.
+    # Tables may name people in several ways (ADNI's RID and PTID); the first way that all tables share is used.
     shared = next((name for name in _SUBJECT if all(name in names for names in lower)), None)
     first = []
     for table, names in zip(tables, lower, strict=True):
@@ -211,7 +218,7 @@ def _people(tables: list[Table]) -> tuple[list[list[int]], np.ndarray]:
 
 
 def _first_rows(table: Table, subject: str, date: str | None) -> dict[str, int]:
-    """The row of every person; of several, the earliest."""
+    """Return the row of every person; of several rows, the one with the earliest date."""
     when = [_date(cell) for cell in table.column(date)] if date else [datetime.max] * len(table.rows)
     rows: dict[str, int] = {}
     for i, cell in enumerate(table.column(subject)):
@@ -222,6 +229,7 @@ def _first_rows(table: Table, subject: str, date: str | None) -> dict[str, int]:
 
 
 def _date(cell: str) -> datetime:
+    """Return the date in a cell; a missing one comes after all others."""
     for form in ("%Y-%m-%d", "%m/%d/%Y"):
         with suppress(ValueError):
             return datetime.strptime(cell, form)
@@ -229,7 +237,7 @@ def _date(cell: str) -> datetime:
 
 
 def _years(scans: Table, ages: Table, scan_rows: list[int], age_rows: list[int]) -> np.ndarray:
-    """Years from the examination at which the age was taken to the scan; 0 where a date is missing."""
+    """Return the years from the examination at which the age was noted to the scan; 0 where a date is missing."""
     columns = [next((name for name in table.names if name.lower() == "examdate"), None) for table in (scans, ages)]
     if columns[0] is None or columns[1] is None:
         return np.zeros(len(scan_rows))
@@ -239,14 +247,14 @@ def _years(scans: Table, ages: Table, scan_rows: list[int], age_rows: list[int])
 
 
 def _regions(tables: list[Table], rows: list[list[int]]) -> tuple[np.ndarray, list[str]]:
-    """The thickness of all regions, in FreeSurfer's order whatever the order of the columns."""
+    """Return the thickness of all regions and their names, in FreeSurfer's order whatever the order of the columns."""
     columns: dict[str, np.ndarray] = {}
     for table, chosen in zip(tables, rows, strict=False):
         for name in table.names:
             region = ADNI_COLUMNS.get(name, name)
             if _THICKNESS.fullmatch(region) and "meanthickness" not in region.lower():
                 if region in columns:
-                    raise ValueError(f"{table.path}: {name} is the thickness of a region that came before.")
+                    raise ValueError(f"{table.path}: {name} and a column before it are of the same region.")
                 columns[region] = table.numbers([name])[chosen, 0]
     if not columns:
         raise ValueError(
@@ -257,7 +265,7 @@ def _regions(tables: list[Table], rows: list[list[int]]) -> tuple[np.ndarray, li
 
 
 def _home(tables: list[Table], wanted: str) -> tuple[int, str]:
-    """The first table that has a column of this name, whatever its case, and the column."""
+    """Return the number of the first table that has a column of this name, in any case, and the column's own name."""
     for k, table in enumerate(tables):
         for name in table.names:
             if name.lower() == wanted.lower():
@@ -266,7 +274,7 @@ def _home(tables: list[Table], wanted: str) -> tuple[int, str]:
 
 
 def _target(cells: list[str]) -> tuple[np.ndarray, list[str] | None]:
-    """Numbers where there are fractions; classes otherwise."""
+    """Return numbers and None where any of them is a fraction; otherwise codes of classes, and the classes."""
     with suppress(ValueError):
         values = np.array(cells, dtype=float)
         if (values != np.round(values)).any():

@@ -1,13 +1,14 @@
-"""Recordings of wearable sensors with one label a time step: MHEALTH and REALDISP."""
+"""Recordings of wearable sensors with one label per time step: MHEALTH and REALDISP."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import replace
 
 from sklearn.utils import Bunch
 
 from svnn.datasets._files import PathLike
-from svnn.datasets._recordings import load_recordings
+from svnn.datasets._recordings import Recordings
 from svnn.datasets._sources import MHEALTH, REALDISP
 
 MHEALTH_ACTIVITIES = (
@@ -23,12 +24,6 @@ MHEALTH_ACTIVITIES = (
     "jogging",
     "running",
     "jump front & back",
-)
-MHEALTH_CHANNELS = (
-    *(f"chest_acc_{axis}" for axis in "xyz"),
-    "chest_ecg_1",
-    "chest_ecg_2",
-    *(f"{part}_{kind}_{axis}" for part in ("ankle", "arm") for kind in ("acc", "gyro", "mag") for axis in "xyz"),
 )
 REALDISP_ACTIVITIES = (
     "walking",
@@ -65,16 +60,28 @@ REALDISP_ACTIVITIES = (
     "elliptic bike",
     "cycling",
 )
-#: The ten activities that the paper names.
+#: The ten activities of REALDISP that the paper names.
 REALDISP_PAPER = (1, 2, 3, 9, 10, 11, 29, 31, 32, 33)
-#: Nine sensors in the order of the columns: lower and upper arms, back, calves and thighs, right and left.
-REALDISP_CHANNELS = tuple(
-    f"{part}_{channel}"
-    for part in ("rla", "rua", "back", "lua", "lla", "rc", "rt", "lt", "lc")
-    for channel in (
-        *(f"{kind}_{axis}" for kind in ("acc", "gyro", "mag") for axis in "xyz"),
-        *(f"quat_{i}" for i in range(1, 5)),
-    )
+
+_AXES = tuple(f"{kind}_{axis}" for kind in ("acc", "gyro", "mag") for axis in "xyz")
+_CHEST = ("chest_acc_x", "chest_acc_y", "chest_acc_z", "chest_ecg_1", "chest_ecg_2")
+_MHEALTH = Recordings(
+    source=MHEALTH,
+    people=range(1, 11),
+    n_columns=24,
+    channels=dict(enumerate((*_CHEST, *(f"{part}_{axis}" for part in ("ankle", "arm") for axis in _AXES)))),
+    activities=MHEALTH_ACTIVITIES,
+)
+#: The nine sensors are, in the order of the columns, on lower and upper arms (la, ua), back, calves (c) and thighs (t),
+#: right (r) and left (l). Before them stand two columns of times.
+_SENSORS = ("rla", "rua", "back", "lua", "lla", "rc", "rt", "lt", "lc")
+_QUATERNION = tuple(f"quat_{i}" for i in range(1, 5))
+_REALDISP = Recordings(
+    source=REALDISP,
+    people=range(1, 18),
+    n_columns=120,
+    channels=dict(enumerate((f"{part}_{name}" for part in _SENSORS for name in (*_AXES, *_QUATERNION)), start=2)),
+    activities=REALDISP_ACTIVITIES,
 )
 
 
@@ -89,39 +96,42 @@ def load_mhealth(
     test: Sequence[int] = (2, 9),
     download: bool = False,
 ) -> Bunch:
-    r"""Load MHEALTH (UCI 319): twelve activities of ten people, three sensors at 50 Hz, cut into windows.
+    r"""Load MHEALTH (UCI 319), motion of ten people; a row is a window of one activity, a column a sensor's channel.
+
+    Three sensors, on chest, ankle and arm, recorded twelve activities at 50 Hz.
 
     Parameters
     ----------
     root : path, optional
-        A folder with the official zip or with ``mHealth_subject<N>.log`` files, or the zip itself. The
-        environment variable ``SVNN_DATA`` names it where ``root`` is not given. Zips are read without unpacking.
+        A folder with the official zip or with ``mHealth_subject<N>.log`` files, or the zip itself, which is read
+        without unpacking. By default the folder that the environment variable ``SVNN_DATA`` names.
     ecg : bool, default=False
-        Keep the two leads of the electrocardiogram, columns 4 and 5: 23 nodes, as in the paper's table,
-        instead of the 21 of its text.
-    window, overlap : int and float, default=128 and 0.5
-        Time steps in a window, and the share it has in common with the next. See `sliding_windows`: no window
-        crosses from one activity, or one run of it, to another.
-    subjects : sequence of int, optional
-        Which people; all ten by default.
+        Keep the two leads of the electrocardiogram, columns 4 and 5. Then there are 23 nodes, as in the table of the
+        paper; without them there are the 21 of its text.
+    window : int, default=128
+        Time steps in a window. No window crosses from one activity, or one run of it, to another (`sliding_windows`).
+    overlap : float in [0, 1), default=0.5
+        The share that a window has in common with the next one.
+    subjects : sequence of int from 1 to 10, optional
+        Which people; by default all of them.
     validation, test : sequence of int
-        The people held out; the paper's by default. Nobody is in two splits.
+        The people held out for validation and for testing. By default they are those of the paper.
     download : bool, default=False
-        Fetch the official zip into the data folder if the files are not there (see `fetch`).
+        Download the official zip into the data folder if the files are not there (`fetch`).
 
     Returns
     -------
     Bunch with
-        X : float32 array of shape (t, N, window), as recorded: nothing is scaled.
-        y : int array of shape (t,), positions in ``target_names``
-        groups : int array of shape (t,), the subject of each window
-        runs : int array of shape (t,), the run of one activity that each window is from
-        split : array of shape (t,) of "train", "validation" and "test"
+        X : float32 array of shape (t, 21, window), or (t, 23, window) with ``ecg``; values as recorded, not scaled
+        y : int array of shape (t,), the activity as a position in ``target_names``
+        groups : int array of shape (t,), the person
+        runs : int array of shape (t,), the number of the run that the window was cut from
+        split : array of shape (t,) of "train", "validation" and "test"; nobody is in two of them
         feature_names, target_names, DESCR
 
     Notes
     -----
-    Column 24 is the label; it is never an input. Time steps without an activity, label 0, are dropped.
+    Column 24 of the files is the label; it is never an input. Time steps without an activity, label 0, are dropped.
 
     References
     ----------
@@ -141,22 +151,9 @@ def load_mhealth(
     >>> data.X.shape, [data.target_names[label] for label in set(data.y)]
     ((3, 21, 128), ['walking'])
     """
-    channels = [i for i in range(23) if ecg or i not in (3, 4)]
-    return load_recordings(
-        MHEALTH,
-        root,
-        subjects=subjects,
-        everyone=range(1, 11),
-        n_columns=24,
-        columns=channels,
-        names=[MHEALTH_CHANNELS[i] for i in channels],
-        activities=range(1, 13),
-        activity_names=MHEALTH_ACTIVITIES,
-        window=window,
-        overlap=overlap,
-        validation=validation,
-        test=test,
-        download=download,
+    channels = {i: name for i, name in _MHEALTH.channels.items() if ecg or "ecg" not in name}
+    return replace(_MHEALTH, channels=channels).load(
+        root, subjects, range(1, 13), cut=(window, overlap), held_out=(validation, test), download=download
     )
 
 
@@ -171,33 +168,35 @@ def load_realdisp(
     test: Sequence[int] = (13, 14, 15, 16, 17),
     download: bool = False,
 ) -> Bunch:
-    r"""Load REALDISP (UCI 305), ideal placement: seventeen people, nine sensors at 50 Hz, cut into windows.
+    r"""Load REALDISP (UCI 305), motion of 17 people; a row is a window of one activity, a column a sensor's channel.
+
+    Nine sensors, placed on the body by an instructor ("ideal placement"), recorded up to 33 activities at 50 Hz.
 
     Parameters
     ----------
     root : path, optional
-        A folder with the official zip or with ``subject<N>_ideal.log`` files, or the zip itself. The environment
-        variable ``SVNN_DATA`` names it where ``root`` is not given. Zips are read without unpacking.
+        Where the official zip, or its files ``subject<N>_ideal.log``, are: a folder, or the zip, which stays packed. By
+        default ``SVNN_DATA``, an environment variable, names the folder.
     window, overlap : int and float, default=128 and 0.5
-        Time steps in a window, and the share it has in common with the next. See `sliding_windows`: no window
-        crosses from one activity, or one run of it, to another.
+        Time steps in a window, and the share it has in common with the next one. See `sliding_windows`: a window stays
+        in one run of one activity.
     activities : sequence of int from 1 to 33, optional
-        Which activities; the ten that the paper names by default.
-    subjects : sequence of int, optional
+        Which activities; by default the ten that the paper names.
+    subjects : sequence of int from 1 to 17, optional
         Which people; all seventeen by default.
     validation, test : sequence of int
-        The people held out; the paper's by default. Nobody is in two splits.
+        Which people are held out. The default is the split of the paper.
     download : bool, default=False
-        Fetch the official zip (about 2.7 GB) into the data folder if the files are not there (see `fetch`).
+        Download the official zip (about 2.7 GB) with `fetch` unless the files are in the data folder.
 
     Returns
     -------
     Bunch with
-        X : float32 array of shape (t, 117, window), as recorded: nothing is scaled.
+        X : float32 array of shape (t, 117, window), in the units of the files
         y : int array of shape (t,), positions in ``target_names``
-        groups : int array of shape (t,), the subject of each window
-        runs : int array of shape (t,), the run of one activity that each window is from
-        split : array of shape (t,) of "train", "validation" and "test"
+        groups : int array of shape (t,), the person who was recorded
+        runs : int array of shape (t,), equal for windows that were cut from the same run
+        split : array of shape (t,) of "train", "validation" and "test", by person
         feature_names, target_names, DESCR
 
     Notes
@@ -210,33 +209,18 @@ def load_realdisp(
 
     Examples
     --------
-    A recording of 192 steps of rowing, in the official format:
+    A recording of 192 steps of rowing:
 
-    >>> import tempfile
-    >>> import numpy as np
-    >>> steps = np.zeros((192, 120))
-    >>> steps[:, 119] = 31
+    >>> import pathlib, tempfile
+    >>> step = "\t".join(["0"] * 119 + ["31"]) + "\n"
     >>> with tempfile.TemporaryDirectory() as folder:
-    ...     np.savetxt(f"{folder}/subject1_ideal.log", steps, delimiter="\t")
+    ...     _ = pathlib.Path(folder, "subject1_ideal.log").write_text(192 * step)
     ...     data = load_realdisp(folder, subjects=[1])
-    >>> data.X.shape, [data.target_names[label] for label in set(data.y)]
-    ((2, 117, 128), ['rowing'])
+    >>> data.X.shape, data.target_names[data.y[0]]
+    ((2, 117, 128), 'rowing')
     """
     if not set(activities) <= set(range(1, 34)) or not len(activities):
         raise ValueError(f"activities must be numbers from 1 to 33, got {tuple(activities)!r}.")
-    return load_recordings(
-        REALDISP,
-        root,
-        subjects=subjects,
-        everyone=range(1, 18),
-        n_columns=120,
-        columns=list(range(2, 119)),
-        names=list(REALDISP_CHANNELS),
-        activities=activities,
-        activity_names=REALDISP_ACTIVITIES,
-        window=window,
-        overlap=overlap,
-        validation=validation,
-        test=test,
-        download=download,
+    return _REALDISP.load(
+        root, subjects, activities, cut=(window, overlap), held_out=(validation, test), download=download
     )

@@ -1,4 +1,4 @@
-"""Windows cut from labelled recordings."""
+"""Windows that are cut from labelled recordings."""
 
 from __future__ import annotations
 
@@ -14,19 +14,19 @@ def sliding_windows(
 ) -> tuple[np.ndarray, np.ndarray]:
     """Cut a recording into windows of equal length, none of which spans a change of label.
 
-    Two runs of the same label with something else between them are two runs: no window joins them. What is
-    left at the end of a run and does not fill a window is dropped.
+    A run is a stretch of time steps with the same label. Two runs of one label with another label between them stay
+    apart: no window joins them. Time steps at the end of a run that do not fill a window are dropped.
 
     Parameters
     ----------
     signal : array of shape (T, N)
         T time steps of N channels.
     labels : array of shape (T,)
-        What was done at every time step.
+        The label of every time step, such as what a person was doing.
     window : int, default=128
         Time steps in a window.
     overlap : float in [0, 1), default=0.5
-        Share of a window that it has in common with the next one of its run.
+        The share of a window that it has in common with the next one of its run.
 
     Returns
     -------
@@ -55,14 +55,14 @@ def sliding_windows(
 
 
 def run_edges(labels: np.ndarray) -> np.ndarray:
-    """Positions at which runs of equal labels begin, and the length at the end."""
+    """Return the positions at which runs of equal labels begin, and at the end the number of labels."""
     if not len(labels):
         return np.zeros(1, dtype=int)
     return np.concatenate([[0], np.flatnonzero(labels[1:] != labels[:-1]) + 1, [len(labels)]])
 
 
 def check_window(window: int, overlap: float) -> int:
-    """Return the step from one window to the next."""
+    """Return the number of time steps from the start of one window to the start of the next."""
     if not isinstance(window, Integral) or isinstance(window, bool) or window < 1:
         raise ValueError(f"window must be a number of time steps, at least 1, got {window!r}.")
     if not 0 <= overlap < 1:

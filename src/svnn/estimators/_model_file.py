@@ -14,11 +14,15 @@ import stat
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager, suppress
 from pathlib import Path
-from typing import IO, Any
+from typing import IO, Any, TypeAlias
 
 import torch
 from safetensors import SafetensorError, safe_open
 from torch import Tensor
+
+#: An object of JSON.
+Json: TypeAlias = dict[str, Any]
+PathLike: TypeAlias = str | bytes | os.PathLike[str] | os.PathLike[bytes]
 
 FORMAT_VERSION = 1
 #: Bytes of the JSON before the tensors beyond which a file is refused: a million feature names have room.
@@ -41,7 +45,7 @@ class ModelFileError(ValueError):
     """The file is not a model, is damaged, or was written by a newer version."""
 
 
-def given_path(path: Any) -> Path:
+def given_path(path: PathLike) -> Path:
     """Return the path that the user means: text, bytes or a path object, with ``~`` for the home folder."""
     return Path(os.path.expanduser(os.fsdecode(path)))
 
@@ -49,7 +53,7 @@ def given_path(path: Any) -> Path:
 # -- writing ------------------------------------------------------------------------------------------------
 
 
-def write_model(path: Any, tensors: Mapping[str, Tensor], header: Mapping[str, Any]) -> None:
+def write_model(path: PathLike, tensors: Mapping[str, Tensor], header: Json) -> None:
     """Write tensors and header to ``path``; whatever goes wrong, a file that was there stays as it was."""
     stored = {key: value.detach().cpu().contiguous() for key, value in tensors.items()}
     table = {key: _described(key, value) for key, value in stored.items()}
@@ -63,7 +67,7 @@ def write_model(path: Any, tensors: Mapping[str, Tensor], header: Mapping[str, A
         _write_safetensors(file, stored, {"svnn": text})
 
 
-def _described(key: str, value: Tensor) -> list[Any]:
+def _described(key: str, value: Tensor) -> list[object]:
     if value.dtype not in _DTYPES:
         raise ValueError(f"{key} has the type {value.dtype}, which a model file cannot hold.")
     return [_DTYPES[value.dtype], list(value.shape)]
@@ -71,7 +75,7 @@ def _described(key: str, value: Tensor) -> list[Any]:
 
 def _write_safetensors(file: IO[bytes], tensors: Mapping[str, Tensor], metadata: dict[str, str]) -> None:
     """Write the format tensor by tensor, without a copy of all of them in memory."""
-    table: dict[str, Any] = {"__metadata__": metadata}
+    table: Json = {"__metadata__": metadata}
     end = 0
     # The widest types first: every tensor then begins at a multiple of its element's size.
     keys = sorted(tensors, key=lambda key: (-tensors[key].element_size(), key))
@@ -92,7 +96,7 @@ def _write_safetensors(file: IO[bytes], tensors: Mapping[str, Tensor], metadata:
 
 
 def _raw(value: Tensor) -> memoryview:
-    """The bytes of a contiguous tensor in main memory, not copied."""
+    """Return the bytes of a contiguous tensor in main memory, without a copy."""
     # numpy has no bytes of an empty array to show
     return value.reshape(-1).view(torch.uint8).numpy().data if value.numel() else memoryview(b"")
 
@@ -150,7 +154,7 @@ def _sync_folder(folder: Path) -> None:
 # -- reading ------------------------------------------------------------------------------------------------
 
 
-def read_model(path: Path) -> tuple[dict[str, Tensor], dict[str, Any]]:
+def read_model(path: Path) -> tuple[dict[str, Tensor], Json]:
     """Return the tensors and the header that :func:`write_model` wrote; anything else is a ``ModelFileError``."""
     try:
         if not path.exists():
@@ -171,7 +175,7 @@ def read_model(path: Path) -> tuple[dict[str, Tensor], dict[str, Any]]:
     return tensors, header
 
 
-def _read_header(path: Path) -> dict[str, Any]:
+def _read_header(path: Path) -> Json:
     size = path.stat().st_size
     with path.open("rb") as file:
         length = int.from_bytes(file.read(8), "little")
@@ -196,7 +200,7 @@ def _parse(text: str | bytes) -> Any:
     return json.loads(text, object_pairs_hook=_without_repeats)
 
 
-def _without_repeats(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
+def _without_repeats(pairs: list[tuple[str, object]]) -> Json:
     """Make a dict of JSON's pairs; a name given twice would mean one thing to one reader and another to the next."""
     found = dict(pairs)
     if len(found) < len(pairs):
@@ -204,7 +208,7 @@ def _without_repeats(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
     return found
 
 
-def _check_header(path: Path, header: dict[str, Any], tensors: Mapping[str, Tensor]) -> None:
+def _check_header(path: Path, header: Json, tensors: Mapping[str, Tensor]) -> None:
     version = header.get("format")
     if not isinstance(version, int) or isinstance(version, bool) or version < 1:
         raise ModelFileError(f"{path} is damaged: its header cannot be read (format {version!r}).")
@@ -222,7 +226,7 @@ def _check_header(path: Path, header: dict[str, Any], tensors: Mapping[str, Tens
         raise ModelFileError(f"{path} is damaged: its contents do not match their checksum.")
 
 
-def checksum(tensors: Mapping[str, Tensor], header: Mapping[str, Any]) -> str:
+def checksum(tensors: Mapping[str, Tensor], header: Json) -> str:
     """Return a digest of the tensors and of the header without its checksum."""
     rest = {key: value for key, value in header.items() if key != "checksum"}
     digest = hashlib.sha256(json.dumps(rest, sort_keys=True).encode())

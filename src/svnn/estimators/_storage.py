@@ -1,49 +1,57 @@
 """Fitted estimators on disk: one safetensors file with a JSON header; never pickle.
 
 The tensors hold the network's weights, the operator, the covariance and the standardisation; the header holds the
-parameters, the architecture, the labels and a checksum.
+parameters, the architecture, the labels, the covariance estimator and a checksum.
 """
 
 from __future__ import annotations
 
+import dataclasses
 import math
 from collections.abc import Iterable
-from typing import Any
+from typing import Any, cast
 
 import numpy as np
 import torch
 from sklearn.utils.validation import check_is_fitted
 from torch import Tensor, nn
 
-from svnn.estimators._base import BaseSVNN
+from svnn._parameters import is_allowed
 from svnn.estimators._classifier import SVNNClassifier
-from svnn.estimators._model_file import ModelFileError, given_path, read_model, write_model
-from svnn.estimators._parameters import pick_device, whole
+from svnn.estimators._covariance_network import CovarianceNetwork
+from svnn.estimators._model_file import Json, ModelFileError, PathLike, given_path, read_model, write_model
 from svnn.estimators._regressor import SVNNRegressor
-from svnn.estimators._standardize import Standardizer
-from svnn.estimators._stored_values import decode, decode_labels, encode, encode_labels
-from svnn.estimators._torch import plain_torch
+from svnn.estimators._stored_values import (
+    decode,
+    decode_fitted,
+    decode_labels,
+    encode,
+    encode_fitted,
+    encode_labels,
+)
+from svnn.estimators._training import pick_device, plain_torch
+from svnn.estimators._training_data import LabelTargets, NumberTargets, Standardizer, Targets
 from svnn.nn import SVNN
 from svnn.nn._layers import ACTIVATIONS
-from svnn.operators import CSROperator, DenseOperator, LowRankOperator
+from svnn.operators import CovarianceOperator, CSROperator, DenseOperator, LowRankOperator
 
 #: The classes that a file may name; ``load`` adds to them those that its caller gives, and no others.
-_CLASSES: dict[str, type[BaseSVNN]] = {each.__name__: each for each in (SVNNRegressor, SVNNClassifier)}
+_CLASSES: dict[str, type[CovarianceNetwork]] = {each.__name__: each for each in (SVNNRegressor, SVNNClassifier)}
 _USER = "subclass:"
-_OPERATORS: dict[str, Any] = {each.backend: each for each in (DenseOperator, CSROperator, LowRankOperator)}
+_OPERATORS = {each.backend: each for each in (DenseOperator, CSROperator, LowRankOperator)}
 _NOT_STORED = ("callbacks",)
-#: What comes of values in a header that svnn did not write; a RecursionError is a RuntimeError.
+#: The errors that a header can lead to when svnn did not write its values; a RecursionError is a RuntimeError.
 _NONSENSE = (LookupError, TypeError, ValueError, AttributeError, AssertionError, ArithmeticError, RuntimeError)
 _MOST_LAYERS = 1000
 #: What ``fit`` sets, and this file stores in its own way.
 _FITTED = {
-    *("module_", "operator_", "covariance_", "history_", "n_iter_", "n_features_in_", "feature_names_in_", "classes_"),
-    *("_standardizer", "_target_standardizer", "_target_shape", "_n_values", "_device", "_trained_with"),
+    *("module_", "operator_", "covariance_", "covariance_estimator_", "history_", "n_iter_", "n_features_in_"),
+    *("feature_names_in_", "classes_", "_standardizer", "_targets", "_n_values", "_trained_with"),
 }
 
 
 @plain_torch()
-def save(estimator: BaseSVNN, path: Any) -> None:
+def save(estimator: CovarianceNetwork, path: PathLike) -> None:
     """Write a fitted estimator to ``path``; see :meth:`SVNNRegressor.save`."""
     check_is_fitted(estimator)
     _check_parameters(estimator)
@@ -52,10 +60,11 @@ def save(estimator: BaseSVNN, path: Any) -> None:
         tensors[f"operator.{i}"] = values
     _put_standardizer(tensors, "standardizer", estimator._standardizer)
     params = {k: v for k, v in estimator.get_params(deep=False).items() if k not in _NOT_STORED}
-    header: dict[str, Any] = {
+    header: Json = {
         "class": _class_name(type(estimator)),
         "params": {k: encode(v, f"params.{k}", tensors) for k, v in params.items()},
         "covariance": encode(estimator.covariance_, "covariance", tensors),
+        "covariance_estimator": encode_fitted(estimator.covariance_estimator_, "covariance_estimator", tensors),
         "operator": {k: getattr(estimator.operator_, k) for k in ("backend", "scale", "adaptive")},
         "module": _architecture(estimator.module_, estimator.n_features_in_),
         "trained_with": estimator._trained_with,
@@ -63,11 +72,11 @@ def save(estimator: BaseSVNN, path: Any) -> None:
         "feature_names_in": getattr(estimator, "feature_names_in_", np.array([])).tolist(),
         "history": estimator.history_,
     }
-    if isinstance(estimator, SVNNClassifier):
-        header["classes"] = encode_labels(estimator.classes_)
-    elif isinstance(estimator, SVNNRegressor):
-        header["target_shape"] = list(estimator._target_shape)
-        _put_standardizer(tensors, "target", estimator._target_standardizer)
+    if isinstance(estimator._targets, LabelTargets):
+        header["classes"] = encode_labels(estimator._targets.classes)
+    else:
+        header["target_shape"] = list(estimator._targets.shape)
+        _put_standardizer(tensors, "target", estimator._targets.standardizer)
     if type(estimator) not in _CLASSES.values():
         own = {k: v for k, v in vars(estimator).items() if k not in _FITTED and k not in estimator.get_params()}
         header["attributes"] = {k: encode(v, f"attributes.{k}", tensors) for k, v in own.items()}
@@ -75,7 +84,7 @@ def save(estimator: BaseSVNN, path: Any) -> None:
 
 
 @plain_torch()
-def load(path: Any, device: str = "auto", *, classes: Iterable[type] = ()) -> Any:
+def load(path: PathLike, device: str = "auto", *, classes: Iterable[type] = ()) -> SVNNRegressor | SVNNClassifier:
     """Read an estimator written by ``save``.
 
     Parameters
@@ -90,6 +99,8 @@ def load(path: Any, device: str = "auto", *, classes: Iterable[type] = ()) -> An
     Returns
     -------
     SVNNRegressor or SVNNClassifier, fitted
+        Its ``covariance_estimator_`` has the public attributes that it had; it is None for estimators that are neither
+        svnn's nor scikit-learn's.
 
     Raises
     ------
@@ -109,32 +120,37 @@ def load(path: Any, device: str = "auto", *, classes: Iterable[type] = ()) -> An
     >>> bool((again.predict(X) == model.predict(X)).all())
     True
     """
-    known: dict[Any, Any] = dict(_CLASSES)
+    known: dict[str, type] = dict(_CLASSES)
     for each in classes:
         if not (isinstance(each, type) and issubclass(each, tuple(_CLASSES.values()))):
             raise ValueError(f"classes must be subclasses of SVNNRegressor or SVNNClassifier, got {each!r}.")
         known[_class_name(each)] = each
-    target, path = pick_device(device), given_path(path)
+    target, place = pick_device(device), given_path(path)
     with torch.no_grad():
-        tensors, header = read_model(path)
+        tensors, header = read_model(place)
         name = str(header.get("class"))
         if name not in known:
             raise ModelFileError(
-                f"{path} holds a model of the class {name.removeprefix(_USER)}, which is not svnn's; to load a "
+                f"{place} holds a model of the class {name.removeprefix(_USER)}, which is not svnn's; to load a "
                 "subclass of your own, give it in classes=."
             )
         try:
-            return _restore(known[name], tensors, header, target)
+            return cast("SVNNRegressor | SVNNClassifier", _restore(known[name], tensors, header, target))
         except _NONSENSE as error:
             why = str(error).partition("\n")[0]
-            raise ModelFileError(f"{path} is damaged: {type(error).__name__}: {why}") from error
+            raise ModelFileError(f"{place} is damaged: {type(error).__name__}: {why}") from error
 
 
-def _restore(kind: type, tensors: dict[str, Tensor], header: dict[str, Any], device: torch.device) -> BaseSVNN:
-    estimator: BaseSVNN = kind(**{k: decode(v, tensors) for k, v in header["params"].items()})
+def _restore(kind: type, tensors: dict[str, Tensor], header: Json, device: torch.device) -> CovarianceNetwork:
+    estimator: CovarianceNetwork = kind(**{k: decode(v, tensors) for k, v in header["params"].items()})
+    # A subclass with an ``__init__`` of its own may set parameters of ours that are not parameters of its own.
+    parameters = {field.name for field in dataclasses.fields(estimator) if field.init}
+    for name, value in header.get("attributes", {}).items():
+        free = name in parameters or not hasattr(kind, name)
+        _must(free and name not in _FITTED, f"attribute {name}")
+        setattr(estimator, name, decode(value, tensors))
     n = estimator.n_features_in_ = _whole(header["n_features_in"], "n_features_in")
     _check_parameters(estimator)
-    estimator._device = device
     n_values = estimator._n_values = _whole(header["module"]["in_features"], "in_features")
     trained_with = estimator._trained_with = header.get("trained_with", {})  # older files have none
     _must(trained_with.keys() <= {"use", "standardize"}, "trained_with")
@@ -144,35 +160,28 @@ def _restore(kind: type, tensors: dict[str, Tensor], header: dict[str, Any], dev
         _must(len(names) == n, "feature_names_in")
         estimator.feature_names_in_ = np.array(names, dtype=object)
     estimator._standardizer = _get_standardizer(tensors, "standardizer", (n, n_values))
-    if isinstance(estimator, SVNNClassifier):
-        estimator.classes_ = decode_labels(header["classes"])
-        n_outputs = len(estimator.classes_)
-    else:
-        assert isinstance(estimator, SVNNRegressor)
-        shape = estimator._target_shape = tuple(_whole(size, "target_shape") for size in header["target_shape"])
-        _must(len(shape) < 2, "target_shape")
-        n_outputs = math.prod(shape)
-        estimator._target_standardizer = _get_standardizer(tensors, "target", (n_outputs,))
+    estimator._targets = _get_targets(kind, tensors, header)
+    if isinstance(estimator._targets, LabelTargets):
+        estimator.classes_ = estimator._targets.classes
     estimator.covariance_ = decode(header["covariance"], tensors)
     _must(estimator.covariance_.shape == (n, n) and estimator.covariance_.dtype.kind in "biuf", "covariance")
+    # Older files have none.
+    estimator.covariance_estimator_ = decode_fitted(header.get("covariance_estimator"), estimator.covariance_, tensors)
     estimator.operator_ = _get_operator(tensors, header["operator"], n, device)
-    estimator.module_ = _get_module(estimator, tensors, header["module"], n_outputs).to(device)
+    estimator.module_ = _get_module(estimator, tensors, header["module"]).to(device)
     history = estimator.history_ = header["history"]
     numbers = [value for values in history.values() for value in values]
     _must(all(isinstance(value, (int, float)) for value in numbers), "history")
     estimator.n_iter_ = len(history["train_loss"])
-    for name, value in header.get("attributes", {}).items():
-        _must(not hasattr(kind, name) and name not in _FITTED, f"attribute {name}")
-        setattr(estimator, name, decode(value, tensors))
     return estimator
 
 
 def _class_name(kind: type) -> str:
-    """Name svnn's own classes, and apart from them those of users, whatever they are called."""
+    """Return the name of a class in a file: those of users cannot be taken for svnn's, whatever they are called."""
     return kind.__name__ if kind in _CLASSES.values() else _USER + kind.__name__
 
 
-def _check_parameters(estimator: BaseSVNN) -> None:
+def _check_parameters(estimator: CovarianceNetwork) -> None:
     """Raise what ``fit`` would raise for these parameters, before they are written, and when they were read."""
     estimator._check_parameters()
     if len(estimator.hidden) + len(estimator.mlp) > _MOST_LAYERS:
@@ -184,8 +193,8 @@ def _check_parameters(estimator: BaseSVNN) -> None:
 # -- the network --------------------------------------------------------------------------------------------
 
 
-def _architecture(module: Any, n_nodes: int) -> dict[str, Any]:
-    """Return what `SVNN` takes to build this network: parameters of an estimator may change after it was fitted."""
+def _architecture(module: nn.Module, n_nodes: int) -> Json:
+    """Return the arguments of `SVNN` that build this network; the estimator's parameters may have changed since."""
     if type(module) is not SVNN:
         raise ValueError(f"module_ is a {type(module).__name__}, not the network that fit made; it cannot be stored.")
     layers = [int(layer.out_features) for layer in module.head if isinstance(layer, nn.Linear)]
@@ -207,8 +216,9 @@ def _architecture(module: Any, n_nodes: int) -> dict[str, Any]:
     }
 
 
-def _get_module(estimator: BaseSVNN, tensors: dict[str, Tensor], stored: dict[str, Any], n_outputs: int) -> SVNN:
-    """Build the network without memory, compare it with the tensors there are, and then let it have them."""
+def _get_module(estimator: CovarianceNetwork, tensors: dict[str, Tensor], stored: Json) -> SVNN:
+    """Build the network without memory, compare it with the tensors of the file, and then give them to it."""
+    n_outputs = estimator._targets.n_outputs
     weights = {k.removeprefix("module."): v for k, v in tensors.items() if k.startswith("module.")}
     with torch.device("meta"):
         if "hidden" in stored:
@@ -225,7 +235,7 @@ def _get_module(estimator: BaseSVNN, tensors: dict[str, Tensor], stored: dict[st
     return module.eval()
 
 
-def _get_operator(tensors: dict[str, Tensor], stored: dict[str, Any], n: int, device: torch.device) -> Any:
+def _get_operator(tensors: dict[str, Tensor], stored: Json, n: int, device: torch.device) -> CovarianceOperator:
     parts = [tensors[key] for key in sorted(tensors) if key.startswith("operator.")]
     backend, scale, adaptive = stored["backend"], stored["scale"], stored.get("adaptive", False)
     _must(all(part.is_floating_point() for part in (parts[:1] if backend == "csr" else parts)), "operator")
@@ -243,6 +253,16 @@ def _get_operator(tensors: dict[str, Tensor], stored: dict[str, Any], n: int, de
 # -- smaller parts ------------------------------------------------------------------------------------------
 
 
+def _get_targets(kind: type, tensors: dict[str, Tensor], header: Json) -> Targets:
+    if issubclass(kind, SVNNClassifier):
+        classes = decode_labels(header["classes"])
+        return LabelTargets(classes, len(classes))
+    shape = tuple(_whole(size, "target_shape") for size in header["target_shape"])
+    _must(len(shape) < 2, "target_shape")
+    n_outputs = math.prod(shape)
+    return NumberTargets(shape, n_outputs, _get_standardizer(tensors, "target", (n_outputs,)))
+
+
 def _put_standardizer(tensors: dict[str, Tensor], key: str, standardizer: Standardizer) -> None:
     tensors[f"{key}.mean"] = torch.as_tensor(standardizer.mean)
     tensors[f"{key}.scale"] = torch.as_tensor(standardizer.scale)
@@ -255,9 +275,9 @@ def _get_standardizer(tensors: dict[str, Tensor], key: str, shape: tuple[int, ..
     return Standardizer(mean.numpy(), scale.numpy())
 
 
-def _whole(value: Any, name: str) -> int:
-    _must(whole(value, 1), name)
-    return int(value)
+def _whole(value: int, name: str) -> int:
+    _must(is_allowed(value, (int,), low=1), name)
+    return value
 
 
 def _must(fine: bool, name: str) -> None:

@@ -1,8 +1,12 @@
-"""Parameters, matrices and labels as JSON and tensors, and back. Only what is listed here is ever made from a file."""
+"""Parameters, matrices, labels and estimators as JSON and tensors, and back.
+
+A file can only bring back objects of the kinds that are listed here.
+"""
 
 from __future__ import annotations
 
 import math
+from contextlib import suppress
 from typing import Any
 
 import numpy as np
@@ -11,20 +15,14 @@ import sklearn.covariance
 import torch
 from torch import Tensor
 
-from svnn.covariance import (
-    ACV,
-    RCV,
-    AdaptiveThreshold,
-    GraphicalLasso,
-    HardThreshold,
-    SampleCovariance,
-    SoftThreshold,
-    WithinClass,
-)
+from svnn._types import HasCovariance, Matrix
+from svnn.covariance import WithinClass
+from svnn.covariance._resolve import OURS
+from svnn.estimators._model_file import Json
 from svnn.functional._array import is_torch
-from svnn.operators import CovarianceOperator, plain_matrix
+from svnn.functional._matrix import numpy_matrix
+from svnn.operators import CovarianceOperator
 
-_OURS = (ACV, RCV, AdaptiveThreshold, GraphicalLasso, HardThreshold, SampleCovariance, SoftThreshold, WithinClass)
 _THEIRS = (
     sklearn.covariance.EllipticEnvelope,
     sklearn.covariance.EmpiricalCovariance,
@@ -36,8 +34,8 @@ _THEIRS = (
     sklearn.covariance.ShrunkCovariance,
 )
 #: The covariance estimators that a file may name. A name in a file is looked up here and nowhere else.
-_COVARIANCES: dict[str, Any] = {
-    **{f"svnn.{each.__name__}": each for each in _OURS},
+_COVARIANCES: dict[str, type] = {
+    **{f"svnn.{each.__name__}": each for each in (*OURS.values(), WithinClass)},
     **{f"sklearn.{each.__name__}": each for each in _THEIRS},
 }
 #: Bytes that all labels may take in memory: their type is a claim of the file.
@@ -57,8 +55,10 @@ def encode(value: Any, key: str, tensors: dict[str, Tensor]) -> Any:
     if isinstance(value, dict):
         pairs = enumerate(value.items())
         return {"dict": [[encode(k, key, tensors), encode(v, f"{key}.{i}", tensors)] for i, (k, v) in pairs]}
-    if sp.issparse(value) or (is_torch(value) and value.layout != torch.strided):
-        csr = plain_matrix(value)
+    if isinstance(value, CovarianceOperator) or (is_torch(value) and value.layout != torch.strided):
+        return encode(numpy_matrix(value, key), key, tensors)
+    if sp.issparse(value):
+        csr = sp.csr_array(value)
         for name in ("data", "indices", "indptr"):
             tensors[f"{key}.{name}"] = torch.as_tensor(getattr(csr, name))
         return {"csr": key, "shape": list(csr.shape)}
@@ -73,8 +73,8 @@ def encode(value: Any, key: str, tensors: dict[str, Tensor]) -> Any:
         return str(value)
     if isinstance(value, (np.random.Generator, np.random.RandomState, torch.Generator)):
         return None
-    if isinstance(value, CovarianceOperator) or hasattr(value, "columns"):
-        return encode(plain_matrix(value), key, tensors)
+    if hasattr(value, "columns"):
+        return encode(np.asarray(value), key, tensors)
     if type(value) in _NAMES:
         params = value.get_params(deep=False)
         return {
@@ -88,7 +88,7 @@ def encode(value: Any, key: str, tensors: dict[str, Tensor]) -> Any:
 
 
 def decode(value: Any, tensors: dict[str, Tensor]) -> Any:
-    """Return what :func:`encode` was given. What it cannot have written is one of Python's plain errors."""
+    """Return what :func:`encode` was given; one of Python's plain errors where it cannot have written this."""
     if not isinstance(value, dict):
         return value
     if "list" in value:
@@ -107,13 +107,48 @@ def decode(value: Any, tensors: dict[str, Tensor]) -> Any:
     return _COVARIANCES[value["estimator"]](**{k: decode(v, tensors) for k, v in value["params"].items()})
 
 
-def encode_labels(labels: np.ndarray) -> dict[str, Any]:
+def encode_fitted(estimator: HasCovariance | None, key: str, tensors: dict[str, Tensor]) -> Json | None:
+    """Return JSON for a fitted covariance estimator; None where there is none, or none that can be stored.
+
+    Its public attributes are stored, as far as they are numbers, text and arrays, but for the covariance itself.
+    """
+    if type(estimator) not in _NAMES:
+        return None
+    attributes: Json = {}
+    for name, value in vars(estimator).items():
+        if _is_fitted_name(name) and name != "covariance_":
+            with suppress(ValueError):
+                plain = name != "classes_"
+                attributes[name] = encode(value, f"{key}.{name}", tensors) if plain else encode_labels(value)
+    with suppress(ValueError):
+        return {**encode(estimator, key, tensors), "attributes": attributes}
+    return None
+
+
+def decode_fitted(stored: Json | None, covariance: Matrix, tensors: dict[str, Tensor]) -> HasCovariance | None:
+    """Return the estimator that :func:`encode_fitted` was given, with the covariance of the model."""
+    if stored is None:
+        return None
+    estimator = decode({"estimator": stored["estimator"], "params": stored["params"]}, tensors)
+    for name, value in stored["attributes"].items():
+        if not _is_fitted_name(name) or hasattr(type(estimator), name):
+            raise ValueError(f"a fitted estimator has no attribute {name}")
+        setattr(estimator, name, decode(value, tensors) if name != "classes_" else decode_labels(value))
+    estimator.covariance_ = covariance
+    return estimator
+
+
+def _is_fitted_name(name: str) -> bool:
+    return name.isidentifier() and name.endswith("_") and not name.startswith("_")
+
+
+def encode_labels(labels: np.ndarray) -> Json:
     """Return JSON for the classes: their type and values. JSON has no dates; their integers are exact."""
     dates = labels.dtype.kind in "mM"
     return {"dtype": labels.dtype.str, "values": (labels.astype("i8") if dates else labels).tolist()}
 
 
-def decode_labels(stored: Any) -> np.ndarray:
+def decode_labels(stored: Json) -> np.ndarray:
     """Return the classes; a ``ValueError`` where these cannot be classes."""
     values, dtype = stored["values"], np.dtype(str(stored["dtype"]))
     kinds: dict[str, type | tuple[type, ...]] = {"b": bool, "f": (int, float), "U": str, "O": (bool, int, float, str)}

@@ -1,24 +1,34 @@
-"""The training loop: Adam, early stopping on the validation loss, best weights restored."""
+"""The training loop: Adam, early stopping on the validation loss, best weights restored.
+
+Below it stands what a training asks of torch: a device, the first weights, and that the caller's modes are set aside.
+All that is of the thread that asks for it, so that estimators can be fitted in several threads at once.
+"""
 
 from __future__ import annotations
 
 import copy
 import math
 from collections.abc import Callable, Iterator, Sequence
+from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass
-from typing import Any
+from functools import partial
 
 import numpy as np
 import torch
 from torch import Tensor, nn
 
-from svnn.nn import ShiftedSignals
-from svnn.nn._layers import drawing_from
+from svnn.nn import CovarianceFilter, Readout, ShiftedSignals
+from svnn.nn._layers import NodeNorm, drawing_from
 
 Loss = Callable[[Tensor, Tensor], Tensor]
-Callback = Callable[[dict[str, float]], Any]
+Callback = Callable[[dict[str, float]], object]
 
-
+#: Losses of every value. The Huber loss is scaled to agree with the squared one near zero.
+LOSSES: dict[str, Loss] = {
+    "huber": partial(nn.functional.smooth_l1_loss, reduction="none", beta=0.5),
+    "squared": partial(nn.functional.mse_loss, reduction="none"),
+    "absolute": partial(nn.functional.l1_loss, reduction="none"),
+}
 #: Bytes of signals up to which an epoch's order is made by one gather; its batches are slices then.
 _GATHER_BYTES = 2**28
 #: Values of signals evaluated at once.
@@ -34,35 +44,30 @@ class Batch:
     weight: Tensor
 
     def __len__(self) -> int:
-        return len(self.x)
+        return len(self.y)
 
     def __getitem__(self, rows: slice | Tensor) -> Batch:
         return Batch(self.x[rows], self.y[rows], self.weight[rows])
 
     def to(self, device: torch.device) -> Batch:
-        if self.x.device == device:
+        """Return the batch on a device."""
+        if self.y.device == device:
             return self
         return Batch(self.x.to(device), self.y.to(device), self.weight.to(device))
 
 
 @dataclass
 class Shifts:
-    """The covariance of each forward pass: one operator, or fresh realisations of a random one."""
+    """The shift of each forward pass: one for all of them, or fresh realisations of a random one.
 
-    fixed: Any
+    ``resample`` says how often a realisation is drawn: never ("fixed"), for every epoch, for every forward pass, or for
+    each of the ``n_shifts`` shifts of a forward pass ("shift").
+    """
+
+    fixed: object
     resample: str = "fixed"
-    draw: Callable[[], Any] | None = None
+    draw: Callable[[], object] | None = None
     n_shifts: int = 1
-
-    def new_epoch(self) -> None:
-        self.current = self.draw() if self.resample == "epoch" and self.draw else self.fixed
-
-    def for_forward(self) -> Any:
-        if self.draw and self.resample == "forward":
-            return self.draw()
-        if self.draw and self.resample == "shift":
-            return [self.draw() for _ in range(self.n_shifts)]
-        return self.current
 
 
 def train(
@@ -100,17 +105,21 @@ def train(
     mark, mark_epoch = math.inf, -1  # the loss that patience waits to see undercut
     for epoch in range(max_epochs):
         module.train()
-        shifts.new_epoch()
+        shift = shifts.draw() if shifts.draw and shifts.resample == "epoch" else shifts.fixed
         losses = []
         with drawing_from(module, noise):
             for part in batches(data, batch_size, generator):
                 part = part.to(device)
-                objective = _weighted(loss(module(part.x, shifts.for_forward()), part.y), part.weight)
+                if shifts.draw and shifts.resample == "forward":
+                    shift = shifts.draw()
+                elif shifts.draw and shifts.resample == "shift":
+                    shift = [shifts.draw() for _ in range(shifts.n_shifts)]
+                objective = _weighted(loss(module(part.x, shift), part.y), part.weight)
                 optimizer.zero_grad(set_to_none=True)
                 objective.backward()
                 optimizer.step()
                 average.update()
-                losses.append(objective.detach() * (len(part) / len(data)))
+                losses.append(objective.detach() * (len(part.y) / len(data.y)))
         total = float(torch.stack(losses).sum())
         monitored = total if validation is None else evaluate(average.module, loss, validation, shifts.fixed)
         history["train_loss"].append(total)
@@ -152,6 +161,7 @@ class WeightAverage:
 
     @torch.no_grad()
     def update(self) -> None:
+        """Take a step's weights into the average."""
         if not self.decay:
             return
         self.steps += 1
@@ -160,12 +170,12 @@ class WeightAverage:
 
 
 @torch.no_grad()
-def evaluate(module: nn.Module, loss: Loss, data: Batch, shift: Any) -> float:
+def evaluate(module: nn.Module, loss: Loss, data: Batch, shift: object) -> float:
     """Return the weighted mean loss on ``data``."""
     module.eval()
     device = next(module.parameters()).device
     rows = max(1, _EVALUATE_VALUES // (data.x.shape[1] * data.x.shape[2]))
-    parts = (data[i : i + rows].to(device) for i in range(0, len(data), rows))
+    parts = (data[i : i + rows].to(device) for i in range(0, len(data.y), rows))
     values = [loss(module(part.x, shift), part.y) for part in parts]
     return float(_weighted(torch.cat(values), data.weight.to(device)))
 
@@ -175,7 +185,7 @@ def batches(data: Batch, batch_size: int, generator: torch.Generator | None = No
 
     A last batch of a single row joins the one before it: batch norm cannot use it.
     """
-    n = len(data)
+    n = len(data.y)
     if batch_size >= n:
         yield data
         return
@@ -187,7 +197,79 @@ def batches(data: Batch, batch_size: int, generator: torch.Generator | None = No
         yield data[order[start:end]] if gathered is None else gathered[start:end]
 
 
+def batch_rows(batch_size: int | str | None, n_rows: int) -> int:
+    """Return the rows of a gradient step.
+
+    "auto" is the power of two at or above a quarter of the rows, but no more than 32: tiny data
+    sets need several steps per epoch as well.
+    """
+    if batch_size == "auto":
+        return min(32, 2 ** math.ceil(math.log2(max(n_rows / 4, 2))))
+    return int(batch_size or n_rows)
+
+
 def _weighted(values: Tensor, weight: Tensor) -> Tensor:
     # A batch may hold only rows of zero weight; its loss is zero then.
     total = weight.sum()
     return (values * weight).sum() / torch.where(total > 0, total, 1)
+
+
+# -- what a training asks of torch ----------------------------------------------------------------
+
+
+@contextmanager
+def plain_torch() -> Iterator[None]:
+    """Compute as torch does by default, whatever ``no_grad``, autocast or default device is around."""
+    with ExitStack() as modes:
+        modes.enter_context(torch.inference_mode(False))
+        modes.enter_context(torch.enable_grad())
+        for kind in ("cpu", "cuda"):
+            if torch.is_autocast_enabled(kind):
+                modes.enter_context(torch.autocast(kind, enabled=False))
+        if torch.empty(0).device.type != "cpu":
+            modes.enter_context(torch.device("cpu"))
+        yield
+
+
+def pick_device(device: str | torch.device) -> torch.device:
+    """Return the torch device for a name; "auto" is the GPU where there is one."""
+    if isinstance(device, str) and device == "auto":
+        return torch.device("cuda" if torch.cuda.is_available() else "cpu")
+    try:
+        picked = torch.device(device)
+    except (RuntimeError, TypeError) as error:
+        raise ValueError(f'device must be "auto" or a torch device such as "cpu" or "cuda", got {device!r}.') from error
+    try:
+        torch.zeros(1, device=picked).item()  # a number can be put there and read back
+    except (RuntimeError, AssertionError) as error:
+        raise ValueError(f'device="{device}" is not available here; use device="auto".') from error
+    return picked
+
+
+def fits(device: torch.device, n_bytes: int) -> bool:
+    """Say whether ``n_bytes`` take at most half of what is free on a GPU; main memory is not asked."""
+    return device.type != "cuda" or n_bytes <= torch.cuda.mem_get_info(device)[0] // 2
+
+
+@torch.no_grad()
+def draw_weights(network: nn.Module, generator: torch.Generator) -> None:
+    """Set all weights and statistics of a network as its construction does, but with draws from ``generator``."""
+    for part in network.modules():
+        own = {**dict(part.named_parameters(recurse=False)), **dict(part.named_buffers(recurse=False))}
+        if isinstance(part, CovarianceFilter):
+            part.reset_parameters(generator)
+        elif isinstance(part, (NodeNorm, Readout)):
+            part.reset_parameters()
+        elif isinstance(part, nn.Linear):
+            bound = 1 / math.sqrt(part.in_features)
+            nn.init.kaiming_uniform_(part.weight, a=math.sqrt(5), generator=generator)
+            if part.bias is not None:
+                nn.init.uniform_(part.bias, -bound, bound, generator)
+        elif type(part).__module__.startswith("torch_geometric.") and own.keys() <= {"weight", "bias"}:
+            if "weight" in own:
+                for _ in range(2):  # a convolution draws the weights that its linear map has drawn already
+                    nn.init.xavier_uniform_(own["weight"], generator=generator)
+            if own.get("bias") is not None:
+                nn.init.zeros_(own["bias"])
+        elif own:
+            raise TypeError(f"how to draw the weights of {type(part).__name__} is not known.")

@@ -1,31 +1,53 @@
-"""A job: a piece of an experiment that runs on its own, and is known by its key."""
+"""A job is one piece of an experiment. It runs on its own, and its key says which piece it is."""
 
 from __future__ import annotations
 
 import hashlib
 import json
-from collections.abc import Callable
-from dataclasses import dataclass, field
-from typing import Any
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import asdict, dataclass, field
+from itertools import product
+from typing import TypeAlias
 
-Row = dict[str, Any]
+from svnn import __version__
+
+#: One line of results: names and numbers that can be written as JSON.
+Row: TypeAlias = dict[str, object]
+
+
+@dataclass(frozen=True, kw_only=True)
+class Settings:
+    """What an experiment runs with. Every experiment adds fields of its own.
+
+    The settings are stored beside the results. Results of other settings are never mixed with them.
+    """
+
+    seed: int = 0
+    svnn: str = __version__
+
+    def as_json(self) -> Row:
+        """Return the settings as they look after they were written to a JSON file and read again."""
+        stored: Row = json.loads(json.dumps(asdict(self)))
+        return stored
 
 
 @dataclass(frozen=True)
 class Job:
-    """A call of a top-level function, and the key that its result is stored under.
+    """A call of a function, and the key under which its result is stored.
 
     Parameters
     ----------
     run : callable
-        Called in another process as ``run(**key, **arguments)``; returns a list of rows. Columns whose names
-        end in ``_seconds`` are timings, all others must depend on the arguments alone.
+        A function at the top of a module, because another process calls it: ``run(**key, **arguments)``. It returns
+        a list of rows. Columns whose names end in ``_seconds`` are measured times; all other columns must follow from
+        the arguments alone.
     key : dict
-        What tells this job from the others of the experiment: names and numbers.
+        The names and numbers that distinguish this job from the other jobs of the experiment.
     arguments : dict
-        Settings that all jobs of a run share; the manifest, not the key, tells them from those of other runs.
+        Further arguments, which all jobs of a run share. They are not part of the key: the settings in the manifest
+        distinguish them from those of other runs.
     alone : bool, default=False
-        No other job may run beside it, because it measures time.
+        Whether no other job may run at the same time, because this one measures time.
 
     Examples
     --------
@@ -34,29 +56,37 @@ class Job:
     """
 
     run: Callable[..., list[Row]]
-    key: dict[str, Any]
-    arguments: dict[str, Any] = field(default_factory=dict)
+    key: Row
+    arguments: Mapping[str, object] = field(default_factory=dict)
     alone: bool = False
 
     @property
     def name(self) -> str:
-        """The key as text, the same however the dict is ordered."""
+        """The key as text. It does not depend on the order of the key's parts."""
         return canonical(self.key)
 
 
-def canonical(value: Any) -> str:
-    """Return a JSON-able value as text that does not depend on the order of keys."""
+def job_grid(run: Callable[..., list[Row]], settings: Settings, **axes: Iterable[object]) -> list[Job]:
+    """Return a job for every combination of values, such as ``dataset=("ixi", "dsads"), repeat=range(5)``."""
+    keys = [dict(zip(axes, values, strict=True)) for values in product(*axes.values())]
+    return [Job(run, key, {"settings": settings}) for key in keys]
+
+
+def canonical(value: object) -> str:
+    """Return a value as JSON text that does not depend on the order of keys."""
     return json.dumps(value, sort_keys=True, separators=(",", ":"), ensure_ascii=False, allow_nan=False)
 
 
 def check_seed(seed: int) -> None:
-    """Raise a ``ValueError`` for a seed that is none: numpy's and scikit-learn's go from 0 to 2³² - 1."""
+    """Raise a ``ValueError`` where numpy or scikit-learn would not take the seed."""
     if not 0 <= seed < 2**32:
-        raise ValueError(f"--seed must be from 0 to {2**32 - 1}, got {seed}.")
+        raise ValueError(f"--seed must be an integer from 0 to {2**32 - 1}, got {seed}.")
 
 
-def derive_seed(*parts: Any) -> int:
-    """Return a seed that follows from names and numbers alone, on every machine and in every order of work.
+def derive_seed(*parts: object) -> int:
+    """Return a seed that follows from names and numbers alone.
+
+    It is the same on every machine, and it does not depend on the order in which jobs run.
 
     Parameters
     ----------

@@ -1,29 +1,29 @@
-"""Run the jobs of an experiment that are not done yet, and keep every result from the moment it is there."""
+"""Run the jobs of an experiment that have no result yet, and write every result to disk as soon as it exists."""
 
 from __future__ import annotations
 
+import sys
 import time
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any
+from typing import TypeVar
 
-from rich.console import Console
-from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn, TimeRemainingColumn
+from rich.progress import TextColumn, TimeRemainingColumn
 
-from svnn.experiments._jobs import Job, Row
-from svnn.experiments._pool import Pool
-from svnn.experiments._store import Store
+from svnn.experiments._jobs import Job, Row, Settings
+from svnn.experiments._run_folder import Record, RunFolder
+from svnn.experiments._terminal import progress_bar
+from svnn.experiments._workers import Ended, Workers
 
-#: From the settings and the rows so far to the jobs; called again while it names new ones.
-Plan = Callable[[Mapping[str, Any], list[Row]], list[Job]]
-#: Seconds between two lines on the progress where there is no terminal for a bar.
-_QUIET = 120.0
+AnySettings = TypeVar("AnySettings", bound=Settings)
+#: Without a terminal for a bar, a line tells the progress after so many seconds.
+_SECONDS_BETWEEN_LINES = 120.0
 
 
 @dataclass
 class Outcome:
-    """What a run has, in the order of its jobs."""
+    """The results of a run, in the order of its jobs."""
 
     rows: list[Row] = field(default_factory=list)
     timings: list[Row] = field(default_factory=list)
@@ -32,77 +32,77 @@ class Outcome:
 
 def run(
     name: str,
-    plan: Plan,
-    settings: Mapping[str, Any],
+    plan: Callable[[AnySettings, list[Row]], list[Job]],
+    settings: AnySettings,
     folder: Path,
     *,
     workers: int = 1,
     fresh: bool = False,
     retry_failed: bool = False,
 ) -> Outcome:
-    """Run what is missing of an experiment.
+    """Run the jobs of an experiment that have no result in the folder yet.
 
     Parameters
     ----------
     name : str
-        For the progress bar and the manifest.
+        A name for the progress bar and the manifest.
     plan : callable
-        ``plan(settings, rows)`` returns the jobs. It is called again with the rows of all of them once they
-        ended, so that later jobs may build on earlier results, until it names no new one.
-    settings : dict
+        ``plan(settings, rows)`` returns the jobs. When all of them have ended it is called again with their rows, so
+        that later jobs can build on earlier results, until it returns no new job.
+    settings : Settings
     folder : Path
-        Holds ``results.jsonl`` and ``manifest.json``. What is there already is not run again.
+        The folder of ``results.jsonl`` and ``manifest.json``.
     workers : int
-        Processes beside each other.
+        The number of processes.
     fresh : bool
-        Forget what is there.
+        Delete the results that the folder has, and start over.
     retry_failed : bool
-        Run the jobs again that are there as failed.
+        Run jobs again that have failed before.
 
     Returns
     -------
     Outcome
-        The same, whatever the number of workers and however often the run was interrupted.
+        It does not depend on the number of workers, nor on how often the run was interrupted.
     """
-    store = Store(folder)
+    store = RunFolder(folder)
     records = store.open(settings, fresh)
     store.describe(settings, experiment=name, finished=False)
     again = {key for key, record in records.items() if record["status"] == "failed"} if retry_failed else set()
     jobs: list[Job] = []
     said = time.monotonic()
-    with Pool(workers) as pool, _progress() as bar:
+    columns = TextColumn("{task.fields[failed]} failed"), TextColumn("left"), TimeRemainingColumn()
+    with Workers(workers) as processes, progress_bar(*columns) as bar:
         task = bar.add_task(name, total=None, failed=0)
         while True:
-            planned = plan(settings, _collect(jobs, records).rows)
+            planned = plan(settings, collect(jobs, records).rows)
             if [job.name for job in planned] == [job.name for job in jobs]:
                 break
             jobs = planned
             todo = [job for job in jobs if job.name not in records or job.name in again]
             done = len(jobs) - len(todo)
             bar.update(task, total=len(jobs), completed=done)
-            for job, result in _work(pool, todo):
-                records[job.name] = {"name": job.name, "key": job.key, **result}
+            for job, ended in _work(processes, todo):
+                records[job.name] = {"name": job.name, "key": job.key, **ended}
                 store.append(records[job.name])
                 again.discard(job.name)
                 done += 1
-                bar.update(task, completed=done, failed=len(_collect(jobs, records).failures))
-                if time.monotonic() > said + _QUIET and not bar.console.is_terminal:
+                bar.update(task, completed=done, failed=len(collect(jobs, records).failures))
+                if bar.disable and time.monotonic() > said + _SECONDS_BETWEEN_LINES:
                     said = time.monotonic()
-                    bar.console.print(f"{name}: {done} of {len(jobs)} jobs done", highlight=False)
-    outcome = _collect(jobs, records)
-    counts = {"jobs": len(jobs), "failed": len(outcome.failures)}
-    store.describe(settings, experiment=name, finished=True, **counts)
+                    print(f"{name}: {done} of {len(jobs)} jobs done", file=sys.stderr, flush=True)
+    outcome = collect(jobs, records)
+    store.describe(settings, experiment=name, finished=True, jobs=len(jobs), failed=len(outcome.failures))
     return outcome
 
 
-def _work(pool: Pool, jobs: list[Job]) -> Iterator[tuple[Job, dict[str, Any]]]:
-    """Yield jobs with their results: first those that may run beside each other, then the others one by one."""
-    yield from pool.work([job for job in jobs if not job.alone])
-    yield from pool.work([job for job in jobs if job.alone], size=1)
+def _work(processes: Workers, jobs: list[Job]) -> Iterator[tuple[Job, Ended]]:
+    """Run first the jobs that may run at the same time, then the others one by one."""
+    yield from processes.work([job for job in jobs if not job.alone])
+    yield from processes.work([job for job in jobs if job.alone], size=1)
 
 
-def _collect(jobs: list[Job], records: Mapping[str, Mapping[str, Any]]) -> Outcome:
-    """Return the rows of the jobs, timings apart, and the failures."""
+def collect(jobs: list[Job], records: Mapping[str, Record]) -> Outcome:
+    """Return the rows of the jobs, the times that they measured, and the failures."""
     outcome = Outcome()
     for job in jobs:
         record = records.get(job.name)
@@ -120,23 +120,5 @@ def _collect(jobs: list[Job], records: Mapping[str, Mapping[str, Any]]) -> Outco
 
 
 def is_timing(name: str) -> bool:
-    """Say whether a column holds times, which differ from run to run."""
+    """Say whether a column holds measured times, which differ from run to run."""
     return name.endswith("_seconds")
-
-
-def _progress() -> Progress:
-    screen = Console(stderr=True)
-    screen.quiet = not screen.is_terminal  # before its version 14.3, rich ends even a disabled bar with an empty line
-    return Progress(
-        TextColumn("{task.description}"),
-        BarColumn(),
-        MofNCompleteColumn(),
-        TextColumn("{task.fields[failed]} failed"),
-        TimeElapsedColumn(),
-        TextColumn("left"),
-        TimeRemainingColumn(),
-        console=screen,
-        transient=True,
-        disable=screen.quiet,
-        speed_estimate_period=600,
-    )

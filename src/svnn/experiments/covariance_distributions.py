@@ -1,89 +1,94 @@
-"""How large are the covariances? Normalised absolute values of every data set, and the sizes of the sets."""
+"""Table I and Fig. 5: how large the covariances of every data set are, and how many samples and features it has."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from typing import Any
+from dataclasses import dataclass
 
 import numpy as np
+import pandas as pd
 
-from svnn.experiments import _style as style
-from svnn.experiments._data import REAL, load_split
-from svnn.experiments._jobs import Job, Row, derive_seed
-from svnn.experiments._synthetic import MAKERS
-from svnn.experiments._tables import column, distinct, where
+from svnn.experiments import _figure_style as style
+from svnn.experiments._jobs import Job, Row, Settings, derive_seed, job_grid
+from svnn.experiments._real_data import PARTS, REAL, load_split
+from svnn.experiments._summaries import Tables
+from svnn.experiments._trained_on_truth import MAKERS
 from svnn.functional import sample_moments
 
 CLAIM = "LargeCov and the brain data have large covariances, SmallCov and the wearable data mostly small ones."
 DATASETS = (*MAKERS, *REAL)
-FULL = {"bins": 40}
-QUICK: dict[str, Any] = {}
-PARTS = ("train", "validation", "test")
 
 
-def jobs(settings: Mapping[str, Any], rows: list[Row]) -> list[Job]:
+@dataclass(frozen=True, kw_only=True)
+class HistogramSettings(Settings):
+    """Number of bars of a histogram, and the data sets."""
+
+    bins: int = 40
+    datasets: tuple[str, ...] = ()
+
+
+FULL = QUICK = HistogramSettings()
+
+
+def jobs(settings: HistogramSettings, rows: list[Row]) -> list[Job]:
     """Return a job for every data set."""
-    return [Job(measure, {"dataset": d}, {"settings": dict(settings)}) for d in settings["datasets"]]
+    return job_grid(measure, settings, dataset=settings.datasets)
 
 
-def measure(dataset: str, settings: Mapping[str, Any]) -> list[Row]:
-    """Return the histogram of |c_ij| / max|c|, i ≠ j, of the standardised training data, its quantiles, and sizes.
+def measure(dataset: str, settings: HistogramSettings) -> list[Row]:
+    """Return a histogram and quantiles of |c_ij| / max|c|, i ≠ j, of the training rows, and the sizes of the data set.
 
-    Features are standardised as they are for the networks, so the maximum is a variance of 1.
+    Features are standardised as for the networks, so the maximum is a variance of 1.
     """
-    seed = settings["seed"]
+    sizes: Row
     if dataset in MAKERS:
-        data = MAKERS[dataset](random_state=derive_seed(seed, "synthetic", dataset, 100, 0))
-        counts: Row = dict(zip(PARTS, (800, 100, 100), strict=True))
-        X = data.X[: counts["train"]]
+        data = MAKERS[dataset](random_state=derive_seed(settings.seed, "synthetic", dataset, 100, 0))
+        X = data.X[:800]
+        sizes = dict(zip(PARTS, (800, 100, 100), strict=True))
     else:
-        split = load_split(dataset, 0, seed)
+        split = load_split(dataset, 0, settings.seed)
         X, y = split.train
-        counts = {part: len(getattr(split, part)[1]) for part in PARTS}
-        counts["classes"] = len(np.unique(y)) if split.classes else None
+        sizes = {part: len(getattr(split, part)[1]) for part in PARTS}
+        sizes["classes"] = len(np.unique(y)) if split.classes else None
     spread = X.std(0)
     Z = (X - X.mean(0)) / np.where(spread > 0, spread, 1)
     C = abs(sample_moments(Z).covariance)
     values = C[np.triu_indices(len(C), 1)] / C.max()
-    share, edges = np.histogram(values, bins=settings["bins"], range=(0, 1))
+    counts, edges = np.histogram(values, bins=settings.bins, range=(0, 1))
     rows: list[Row] = [
-        {"kind": "bin", "at": float(edges[i]), "share": float(share[i] / len(values))} for i in range(len(share))
+        {"kind": "bin", "at": float(edge), "share": float(count / len(values))}
+        for edge, count in zip(edges[:-1], counts, strict=True)
     ]
     rows += [{"kind": "quantile", "at": q, "value": float(np.quantile(values, q))} for q in (0.1, 0.25, 0.5, 0.75, 0.9)]
-    counts |= {"nodes": len(C), "features": X[0].size // len(C)}
-    return [*rows, {"kind": "counts", **counts}]
+    return [*rows, {"kind": "counts", **sizes, "nodes": len(C), "features": X[0].size // len(C)}]
 
 
-def tables(rows: list[Row], settings: Mapping[str, Any]) -> dict[str, list[Row]]:
-    """Return the quantiles, a line for every data set, the histograms, and the sizes."""
-    quantiles = []
-    names = ("nodes", "features", "classes", *PARTS)
-    sizes = [{"dataset": row["dataset"], **{n: row.get(n) for n in names}} for row in where(rows, kind="counts")]
-    for dataset in distinct(rows, "dataset"):
-        part = where(rows, dataset=dataset)
-        line: Row = {"dataset": dataset}
-        for row in where(part, kind="quantile"):
-            line[f"{row['at']:.0%} quantile"] = row["value"]
-        quantiles.append(line)
-    histograms = [{n: row[n] for n in ("dataset", "at", "share")} for row in where(rows, kind="bin")]
-    return {"summary": quantiles, "histograms": histograms, "sizes": sizes}
+def tables(rows: pd.DataFrame, settings: HistogramSettings) -> Tables:
+    """Return the quantiles, with a row for every data set, the histograms, and the sizes."""
+    quantiles = rows[rows["kind"] == "quantile"].pivot(index="dataset", columns="at", values="value")
+    quantiles = quantiles.reindex(rows["dataset"].unique())
+    quantiles.columns = [f"{q:.0%} quantile" for q in quantiles.columns]
+    numbers = ["nodes", "features", "classes", *PARTS]
+    sizes = rows[rows["kind"] == "counts"].reindex(columns=["dataset", *numbers])
+    return {
+        "summary": quantiles.reset_index(),
+        "histograms": rows.loc[rows["kind"] == "bin", ["dataset", "at", "share"]],
+        "sizes": sizes.astype(dict.fromkeys(numbers, "Int64")),
+    }
 
 
-def headline(found: dict[str, list[Row]]) -> dict[str, list[Row]]:
+def headline(found: Tables) -> Tables:
     """Return the quantiles, and the sizes of the data sets."""
     return {"quantiles of |c| / max|c|": found["summary"], "sizes": found["sizes"]}
 
 
-def plots(found: dict[str, list[Row]], settings: Mapping[str, Any]) -> dict[str, Any]:
+def plots(found: Tables, settings: HistogramSettings) -> style.Figures:
     """Return a panel for every data set."""
-    datasets = distinct(found["histograms"], "dataset")
-    figure, axes = style.panels(datasets, 3, width=3.2, height=2.3, sharex=True)
-    medians = {row["dataset"]: row["50% quantile"] for row in found["summary"]}
-    for i, (dataset, axis) in enumerate(axes.items()):
-        part = where(found["histograms"], dataset=dataset)
+    medians = found["summary"].set_index("dataset")["50% quantile"]
+    figure, axes = style.panels(list(medians.index), 3, width=3.2, height=2.3, sharex=True)
+    for i, (dataset, bars) in enumerate(found["histograms"].groupby("dataset", sort=False)):
+        axis = axes[dataset]
         colour = style.PALETTE[0] if dataset in MAKERS else style.PALETTE[1]
-        share = 100 * column(part, "share")
-        axis.bar(column(part, "at"), share, width=1 / len(part), align="edge", color=colour)
+        axis.bar(bars["at"], 100 * bars["share"], width=1 / len(bars), align="edge", color=colour)
         axis.axvline(medians[dataset], color="black", linestyle=":", linewidth=1.2)
         axis.set_title(f"{dataset} (median {medians[dataset]:.2f})")
         axis.set_xlim(0, 1)

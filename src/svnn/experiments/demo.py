@@ -1,19 +1,20 @@
-"""The demo: every sparsifier, the dense VNN and two plain baselines on built-in data."""
+"""The demo: networks on sparse covariances, on the dense covariance, and two plain baselines, on built-in data."""
 
 from __future__ import annotations
 
 import csv
+import math
 import time
 import warnings
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import asdict, dataclass
 from pathlib import Path
-from typing import Any
 
 import numpy as np
+from rich import box
 from rich.console import Console
-from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn
 from rich.table import Table
+from sklearn.base import BaseEstimator
 from sklearn.datasets import load_breast_cancer
 from sklearn.linear_model import LogisticRegressionCV, RidgeCV
 from sklearn.model_selection import train_test_split
@@ -24,12 +25,29 @@ from sklearn.preprocessing import StandardScaler
 from svnn.covariance import ACV, RCV, AdaptiveThreshold, HardThreshold, SampleCovariance, SoftThreshold
 from svnn.datasets import make_sparse_cov
 from svnn.estimators import SVNNClassifier, SVNNRegressor
-from svnn.experiments._draws import density as share_kept
+from svnn.experiments._models import density, median_time
+from svnn.experiments._terminal import console, progress_bar
 
 
 @dataclass
-class Row:
-    """One line of the table."""
+class Task:
+    """A data set, and how predictions on it are scored."""
+
+    name: str
+    metric: str
+    X: np.ndarray
+    y: np.ndarray
+    score: Callable[[np.ndarray, np.ndarray], float]
+    lower_is_better: bool
+
+    def best(self, results: Sequence[Result]) -> float:
+        """Return the best score."""
+        return (min if self.lower_is_better else max)(result.score for result in results)
+
+
+@dataclass
+class Result:
+    """How one model did on one task; the density is NaN for a model without a covariance."""
 
     task: str
     model: str
@@ -39,20 +57,8 @@ class Row:
     predict_ms: float
 
 
-@dataclass
-class Task:
-    """A data set and how to score predictions on it."""
-
-    name: str
-    metric: str
-    X: np.ndarray
-    y: np.ndarray
-    score: Callable[[np.ndarray, np.ndarray], float]
-    lower_is_better: bool
-
-
 def tasks(seed: int) -> list[Task]:
-    """Return a regression with a sparse covariance and a classification, both built in."""
+    """Return a regression on data with a sparse covariance, and a classification."""
     sparse = make_sparse_cov(random_state=seed)
     X, y = load_breast_cancer(return_X_y=True)
     return [
@@ -61,20 +67,8 @@ def tasks(seed: int) -> list[Task]:
     ]
 
 
-def covariances(seed: int) -> dict[str, Any]:
-    """Return the covariances that the demo compares."""
-    return {
-        "VNN (dense)": SampleCovariance(),
-        "S-VNN hard": HardThreshold(),
-        "S-VNN soft": SoftThreshold(),
-        "S-VNN adaptive": AdaptiveThreshold(),
-        "S-VNN ACV": ACV(density=0.25, random_state=seed),
-        "S-VNN RCV": RCV(p=0.25, random_state=seed),
-    }
-
-
-def models(task: Task, quick: bool, seed: int) -> dict[str, Any]:
-    """Return the estimators for ``task``, baselines first."""
+def models(task: Task, quick: bool, seed: int) -> dict[str, BaseEstimator]:
+    """Return the models for a task: two baselines, then a network on each covariance."""
     epochs, patience = (5, 5) if quick else (1000, 100)
     regression = task.lower_is_better
     linear = RidgeCV(np.logspace(-2, 4, 13)) if regression else LogisticRegressionCV(max_iter=2000)
@@ -85,111 +79,114 @@ def models(task: Task, quick: bool, seed: int) -> dict[str, Any]:
         n_iter_no_change=patience,
         random_state=seed,
     )
+    covariances = {
+        "VNN (dense)": SampleCovariance(),
+        "S-VNN hard": HardThreshold(),
+        "S-VNN soft": SoftThreshold(),
+        "S-VNN adaptive": AdaptiveThreshold(),
+        "S-VNN ACV": ACV(density=0.25, random_state=seed),
+        "S-VNN RCV": RCV(p=0.25, random_state=seed),
+    }
     network = SVNNRegressor if regression else SVNNClassifier
     return {
         "ridge" if regression else "logistic": make_pipeline(StandardScaler(), linear),
         "MLP": make_pipeline(StandardScaler(), mlp),
         **{
             name: network(covariance=covariance, max_epochs=epochs, patience=patience, random_state=seed)
-            for name, covariance in covariances(seed).items()
+            for name, covariance in covariances.items()
         },
     }
 
 
-def measure(task: Task, name: str, model: Any, seed: int) -> Row:
-    """Fit on 80 % of the rows, score on the rest, and time both."""
-    stratify = None if task.lower_is_better else task.y
+def measure(task: Task, name: str, model: BaseEstimator, seed: int) -> Result:
+    """Fit on 80 % of the rows, score on the other rows, and take the time of both."""
     X_train, X_test, y_train, y_test = train_test_split(
-        task.X, task.y, test_size=0.2, random_state=seed, stratify=stratify
+        task.X, task.y, test_size=0.2, random_state=seed, stratify=None if task.lower_is_better else task.y
     )
     start = time.perf_counter()
     with warnings.catch_warnings():
-        # The baselines' own remarks, on few epochs or on defaults to come, do not concern the reader.
+        # scikit-learn warns about few epochs, or about defaults that will change: nothing the reader can act on.
         warnings.filterwarnings("ignore", module="sklearn")
         model.fit(X_train, y_train)
-    fitted = time.perf_counter() - start
-    times = []
-    for _ in range(5):
-        start = time.perf_counter()
-        predicted = model.predict(X_test)
-        times.append(time.perf_counter() - start)
-    return Row(task.name, name, task.score(predicted, y_test), density(model), fitted, 1000 * float(np.median(times)))
-
-
-def density(model: Any) -> float:
-    """Return the share of off-diagonal covariances that the model uses; NaN where it uses none."""
+    fit_seconds = time.perf_counter() - start
     C = getattr(model, "covariance_", None)
-    return float("nan") if C is None else share_kept(C)
+    return Result(
+        task.name,
+        name,
+        score=task.score(model.predict(X_test), y_test),
+        density=math.nan if C is None else density(C),
+        fit_seconds=fit_seconds,
+        predict_ms=1000 * median_time(lambda: model.predict(X_test), 5),
+    )
 
 
-def run_demo(out: Path, quick: bool = False, seed: int = 0) -> list[Row]:
-    """Run the demo, print its table and write ``results.csv`` and ``results.png`` to ``out``."""
+def run_demo(out: Path, quick: bool = False, seed: int = 0) -> list[Result]:
+    """Run the demo, print its tables, and write ``results.csv`` and ``results.png`` to the folder ``out``."""
     out.mkdir(parents=True, exist_ok=True)
-    console = Console()
-    todo = [(task, name, model) for task in tasks(seed) for name, model in models(task, quick, seed).items()]
-    rows = []
-    columns = (TextColumn("{task.description:32}"), BarColumn(), MofNCompleteColumn(), TimeElapsedColumn())
-    screen = Console(stderr=True)
-    screen.quiet = not screen.is_terminal  # before its version 14.3, rich ends even a disabled bar with an empty line
-    with Progress(*columns, console=screen, transient=True, disable=screen.quiet) as bar:
+    both = tasks(seed)
+    todo = [(task, name, model) for task in both for name, model in models(task, quick, seed).items()]
+    results = []
+    with progress_bar() as bar:
         progress = bar.add_task("", total=len(todo))
         for task, name, model in todo:
-            bar.update(progress, description=f"{task.name}: {name}")
-            rows.append(measure(task, name, model, seed))
+            bar.update(progress, description=f"{task.name}: {name}".ljust(30))
+            results.append(measure(task, name, model, seed))
             bar.advance(progress)
-    for task in tasks(seed):
-        console.print(_table(task, [r for r in rows if r.task == task.name]))
+    screen = console()
+    for task in both:
+        screen.print(_table(task, [result for result in results if result.task == task.name]))
+    screen.print("density: the share of the pairs of features whose covariance a network uses", style="italic")
     if quick:
-        console.print("Quick run: a few epochs only, the scores mean nothing.", style="yellow")
+        screen.print("This was a quick run of a few epochs: the scores mean nothing.", style="yellow")
     with (out / "results.csv").open("w", newline="") as file:
-        writer = csv.DictWriter(file, fieldnames=list(asdict(rows[0])))
+        writer = csv.DictWriter(file, fieldnames=list(asdict(results[0])))
         writer.writeheader()
-        writer.writerows(asdict(row) for row in rows)
-    written = [out / "results.csv"]
-    if plot := _plot(rows, tasks(seed), out / "results.png"):
-        written.append(plot)
-    console.print("Wrote " + " and ".join(str(path) for path in written), markup=False)
-    return rows
+        writer.writerows(asdict(result) for result in results)
+    written = [out / "results.csv", *_plot(results, both, out / "results.png")]
+    screen.print("Wrote " + " and ".join(str(path) for path in written), markup=False, highlight=False)
+    return results
 
 
-def _table(task: Task, rows: list[Row]) -> Table:
-    arrow = "↓" if task.lower_is_better else "↑"
-    table = Table(title=f"{task.name}: {task.X.shape[0]} samples, {task.X.shape[1]} features")
+def _table(task: Task, results: Sequence[Result]) -> Table:
+    samples, features = task.X.shape
+    better = "lower" if task.lower_is_better else "higher"
+    title = f"[bold]{task.name}[/bold]: {samples} samples, {features} features"
+    table = Table(title=title, title_justify="left", box=box.ROUNDED)
     table.add_column("model")
-    for column in (f"{task.metric} {arrow}", "density", "fit (s)", "predict (ms)"):
+    for column in (f"{task.metric} ({better} is better)", "density", "fit (s)", "predict (ms)"):
         table.add_column(column, justify="right")
-    best = (min if task.lower_is_better else max)(row.score for row in rows)
-    for row in rows:
-        shown = "–" if np.isnan(row.density) else f"{row.density:.3f}"
-        style = "bold green" if row.score == best else None
-        numbers = (f"{row.score:.3f}", shown, f"{row.fit_seconds:.2f}", f"{row.predict_ms:.1f}")
-        table.add_row(row.model, *numbers, style=style)
+    best = task.best(results)
+    for result in results:
+        share = "–" if math.isnan(result.density) else f"{result.density:.3f}"
+        numbers = (f"{result.score:.3f}", share, f"{result.fit_seconds:.2f}", f"{result.predict_ms:.1f}")
+        table.add_row(result.model, *numbers, style="bold green" if result.score == best else None)
     return table
 
 
-def _plot(rows: list[Row], all_tasks: list[Task], path: Path) -> Path | None:
+def _plot(results: Sequence[Result], both: Sequence[Task], path: Path) -> list[Path]:
+    """Draw the scores and return the file, or say what is missing."""
     try:
         import matplotlib as mpl
     except ModuleNotFoundError:
-        Console(stderr=True).print('No plot: matplotlib is missing; pip install "svnn\\[plot]" adds it.')
-        return None
+        Console(stderr=True).print('No plot, because matplotlib is missing: pip install "svnn[plot]".', markup=False)
+        return []
     mpl.use("Agg")
     import matplotlib.pyplot as plt
 
-    figure, axes = plt.subplots(1, len(all_tasks), figsize=(11, 3.8), layout="constrained")
-    for axis, task in zip(axes, all_tasks, strict=True):
-        part = [row for row in rows if row.task == task.name][::-1]
-        scores = np.array([row.score for row in part])
-        best = scores.min() if task.lower_is_better else scores.max()
-        spread = max(scores.max() - scores.min(), 0.02 * abs(best))
-        for i, row in enumerate(part):
-            ours = row.model.startswith(("S-VNN", "VNN"))
-            weight = "bold" if row.score == best else "normal"
-            axis.plot(row.score, i, "o", color="#4c78a8" if ours else "#8c8c8c", markersize=8)
-            axis.text(row.score + 0.04 * spread, i, f"{row.score:.3f}", va="center", fontsize=9, fontweight=weight)
-        shares = ["" if np.isnan(row.density) else f" ({100 * row.density:.0f} % of edges)" for row in part]
-        axis.set_yticks(range(len(part)), [row.model + share for row, share in zip(part, shares, strict=True)])
-        axis.set_xlim(scores.min() - 0.1 * spread, scores.max() + 0.25 * spread)
+    figure, axes = plt.subplots(1, len(both), figsize=(11, 3.8), layout="constrained")
+    for axis, task in zip(axes, both, strict=True):
+        part = [result for result in results if result.task == task.name][::-1]
+        best, scores = task.best(part), [result.score for result in part]
+        spread = max(max(scores) - min(scores), 0.02 * abs(best))
+        labels = []
+        for i, result in enumerate(part):
+            network = result.model.startswith(("S-VNN", "VNN"))
+            weight = "bold" if result.score == best else "normal"
+            axis.plot(result.score, i, "o", color="#4c78a8" if network else "#8c8c8c", markersize=8)
+            axis.text(result.score + 0.04 * spread, i, f"{result.score:.3f}", va="center", fontsize=9, weight=weight)
+            labels.append(result.model + (f" ({100 * result.density:.0f} % of edges)" if network else ""))
+        axis.set_yticks(range(len(part)), labels)
+        axis.set_xlim(min(scores) - 0.1 * spread, max(scores) + 0.25 * spread)
         axis.grid(axis="y", color="#e5e5e5")
         axis.set_axisbelow(True)
         better = "lower is better" if task.lower_is_better else "higher is better"
@@ -198,4 +195,4 @@ def _plot(rows: list[Row], all_tasks: list[Task], path: Path) -> Path | None:
         axis.spines[["top", "right"]].set_visible(False)
     figure.savefig(path, dpi=150)
     plt.close(figure)
-    return path
+    return [path]

@@ -1,58 +1,63 @@
-"""Networks trained with the true, sparse covariance of N features and run on estimates from T = 250 samples."""
+"""Fig. 8: networks that were trained with the true covariance of N features run on estimates from T = 250 samples.
+
+The networks, the estimates and the figure are those of ``stability_samples.py``.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from itertools import product
-from typing import Any
+from dataclasses import dataclass, replace
 
-from svnn.experiments._jobs import Job, Row, derive_seed
-from svnn.experiments._stability import MEASURES, QUARTILES, compare_estimates, figure
-from svnn.experiments._synthetic import TRAINING, train_on_truth
-from svnn.experiments._tables import distinct, summarise, where
+import pandas as pd
+
+from svnn.experiments import _figure_style as style
+from svnn.experiments import stability_samples as samples
+from svnn.experiments._jobs import Job, Row, derive_seed, job_grid
+from svnn.experiments._summaries import Tables, summarise
+from svnn.experiments._trained_on_truth import train_on_truth
 
 CLAIM = "For every N, hard and soft thresholding change the error and the embeddings less than the sample covariance."
-FULL = {
-    **TRAINING,
-    "T": 250,
-    "features": [20, 50, 100, 200, 400],
-    "components": [10, 20, 50],
-    "repeats": 5,
-}
-QUICK = {"features": [20, 50, 100], "epochs": 20, "repeats": 2}
 
 
-def jobs(settings: Mapping[str, Any], rows: list[Row]) -> list[Job]:
-    """Return a job for every N and repeat, the long ones first."""
-    grid = product(sorted(settings["features"], reverse=True), range(settings["repeats"]))
-    return [Job(measure, {"N": n, "repeat": r}, {"settings": dict(settings)}) for n, r in grid]
+@dataclass(frozen=True, kw_only=True)
+class DimensionSettings(samples.StabilitySettings):
+    """Number of samples, and numbers of features."""
+
+    T: int = 250
+    features: tuple[int, ...] = (20, 50, 100, 200, 400)
 
 
-def measure(N: int, repeat: int, settings: Mapping[str, Any]) -> list[Row]:
+FULL = DimensionSettings()
+QUICK = replace(FULL, features=(20, 50, 100), epochs=20, repeats=2)
+
+
+def jobs(settings: DimensionSettings, rows: list[Row]) -> list[Job]:
+    """Return a job for every N and repeat, those that take longest first."""
+    return job_grid(measure, settings, N=sorted(settings.features, reverse=True), repeat=range(settings.repeats))
+
+
+def measure(N: int, repeat: int, settings: DimensionSettings) -> list[Row]:
     """Train one network and run it on all estimates."""
     trained = train_on_truth("SparseCov", settings, repeat, N)
-    seed = derive_seed(settings["seed"], "stability-dimension", N, repeat)
-    return compare_estimates(trained, [settings["T"]], settings, seed)
+    seed = derive_seed(settings.seed, "stability-dimension", N, repeat)
+    return samples.compare_estimates(trained, [settings.T], settings.components, seed)
 
 
-def tables(rows: list[Row], settings: Mapping[str, Any]) -> dict[str, list[Row]]:
-    """Return the means over repeats, in the order of N."""
-    summary = summarise(rows, ["model", "N", "T"], MEASURES, QUARTILES)
-    models = distinct(rows, "model")
-    return {"summary": sorted(summary, key=lambda row: (models.index(row["model"]), row["N"]))}
+def tables(rows: pd.DataFrame, settings: DimensionSettings) -> Tables:
+    """Return the means over repeats; N grows within each model."""
+    summary = summarise(rows, ["model", "N", "T"], samples.MEASURES, samples.CHANGES)
+    ordered = [part.sort_values("N") for _, part in summary.groupby("model", sort=False)]
+    return {"summary": pd.concat(ordered, ignore_index=True)}
 
 
-def headline(found: dict[str, list[Row]]) -> dict[str, list[Row]]:
-    """Return what changes at the largest N."""
-    measures = ("mae_change", "embedding_error", "covariance_error")
-    names = ["model", *(f"{m}_{s}" for m in measures for s in ("mean", "std"))]
-    names.append("density_mean")
-    N = max(distinct(found["summary"], "N"))
-    rows = [row for row in where(found["summary"], N=N) if "true" not in row["model"]]
-    return {f"N = {N}": [{n: row[n] for n in names} for row in rows]}
+def headline(found: Tables) -> Tables:
+    """Return all changes at the largest N."""
+    summary = found["summary"]
+    N = summary["N"].max()
+    estimates = summary[(summary["N"] == N) & ~summary["model"].isin(samples.TRUTH)]
+    return {f"N = {N}": samples.means(estimates, samples.CHANGES)}
 
 
-def plots(found: dict[str, list[Row]], settings: Mapping[str, Any]) -> dict[str, Any]:
-    """Return the figure: change of the error, embedding difference, error of the covariance itself."""
-    label = f"number of features N (T = {settings['T']})"
-    return {"stability_dimension": figure(found["summary"], "N", settings["features"], label, "mae_change")}
+def plots(found: Tables, settings: DimensionSettings) -> style.Figures:
+    """Return the figure: changes of the error and of the embeddings, and the error of the covariance itself."""
+    label = f"number of features N (T = {settings.T})"
+    return {"stability_dimension": samples.draw(found["summary"], "N", settings.features, label, absolute=False)}

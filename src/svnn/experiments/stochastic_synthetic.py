@@ -1,20 +1,20 @@
-"""Networks trained with the true, dense covariance and run on random sparsifications of the sample covariance."""
+"""Fig. 9: networks that were trained with the true, dense covariance run on random sparsifications of an estimate."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from itertools import product
-from typing import Any
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, replace
+from typing import NamedTuple
 
 import numpy as np
+import pandas as pd
 
-from svnn.experiments import _style as style
-from svnn.experiments._draws import METHODS, Sparsifier, density, realisations, sparsifiers
-from svnn.experiments._jobs import Job, Row, derive_seed
-from svnn.experiments._stability import compare
-from svnn.experiments._synthetic import TRAINING, train_on_truth
-from svnn.experiments._tables import by_level, distinct, summarise, where
-from svnn.functional import sample_moments
+from svnn.experiments import _figure_style as style
+from svnn.experiments._jobs import Job, Row, derive_seed, job_grid
+from svnn.experiments._models import density
+from svnn.experiments._summaries import QUARTILES, Tables, by_level, summarise
+from svnn.experiments._trained_on_truth import SyntheticSettings, Trained, compare, train_on_truth
+from svnn.functional import acv_probabilities, rcv_probabilities, sample_moments, sparsify
 from svnn.stability import expected_error
 
 CLAIM = (
@@ -22,108 +22,154 @@ CLAIM = (
     "sparsifies little where covariances are large."
 )
 DATASETS = ("LargeCov", "SmallCov")
-FULL = {**TRAINING, "N": 100, "levels": [0.1, 0.25, 0.5, 0.75, 0.9], "repeats": 5, "draws": 10}
-QUICK = {"levels": [0.1, 0.25, 0.5, 0.75], "epochs": 20, "repeats": 2, "draws": 3}
-QUARTILES = ("mae", "mae_change", "embedding_error")
-#: Covariances without a p that the others are compared with.
+#: The two rules of the paper, and ACV with a budget p; each also with kept entries divided by their probability.
+METHODS = tuple(f"{rule}{form}" for rule in ("RCV", "ACV", "ACV, budget") for form in ("", ", unbiased"))
+#: Covariances without random choices, to compare with.
 REFERENCES = ("true covariance", "sample covariance", "no edges")
 MEASURES = ("mae", "mae_change", "embedding_error", "filter_bias", "filter_variance", "density")
 
 
-def jobs(settings: Mapping[str, Any], rows: list[Row]) -> list[Job]:
+@dataclass(frozen=True, kw_only=True)
+class StochasticSettings(SyntheticSettings):
+    """Number of features, mean keep-probabilities p, and draws for each of them."""
+
+    N: int = 100
+    levels: tuple[float, ...] = (0.1, 0.25, 0.5, 0.75, 0.9)
+    repeats: int = 5
+    draws: int = 10
+    datasets: tuple[str, ...] = ()
+
+
+FULL = StochasticSettings()
+QUICK = replace(FULL, levels=(0.1, 0.25, 0.5, 0.75), epochs=20, repeats=2, draws=3)
+
+
+class Dropping(NamedTuple):
+    """A way to sparsify: its keep-probabilities, and the p that was asked for, or None for a rule without a budget."""
+
+    method: str
+    p: float | None
+    probabilities: np.ndarray
+    unbiased: bool
+
+
+def sparsifiers(C: np.ndarray, levels: Sequence[float], seed: int) -> Iterator[Dropping]:
+    """Yield every method at every level for the covariance ``C``."""
+    for method in METHODS:
+        unbiased = method.endswith("unbiased")
+        if method.startswith("ACV") and "budget" not in method:
+            yield Dropping(method, None, acv_probabilities(C), unbiased)
+            continue
+        for p in levels:
+            P = rcv_probabilities(C, p, derive_seed(seed, "ranks", p)) if "RCV" in method else acv_probabilities(C, p)
+            yield Dropping(method, p, P, unbiased)
+
+
+def realisations(C: np.ndarray, how: Dropping, draws: int, seed: int) -> Iterator[np.ndarray]:
+    """Yield ``draws`` sparsified covariances. The biased and the unbiased form of a rule keep the same pairs."""
+    rule = how.method.removesuffix(", unbiased")
+    for draw in range(draws):
+        yield sparsify(C, how.probabilities, derive_seed(seed, rule, how.p, draw), how.unbiased)
+
+
+def jobs(settings: StochasticSettings, rows: list[Row]) -> list[Job]:
     """Return a job for every data set and repeat."""
-    grid = product(settings["datasets"], range(settings["repeats"]))
-    return [Job(measure, {"dataset": d, "repeat": r}, {"settings": dict(settings)}) for d, r in grid]
+    return job_grid(measure, settings, dataset=settings.datasets, repeat=range(settings.repeats))
 
 
-def measure(dataset: str, repeat: int, settings: Mapping[str, Any]) -> list[Row]:
-    """Train one network; run it on the true and the sample covariance, on its diagonal, and on all sparsified ones.
+def measure(dataset: str, repeat: int, settings: StochasticSettings) -> list[Row]:
+    """Train a network; run it on the true and the sample covariance, on its diagonal, and on all sparsified ones.
 
-    ``mae_change`` and ``embedding_error`` compare with the dense sample covariance; ``filter_bias`` and
+    ``mae_change`` and ``embedding_error`` compare with the dense sample covariance. ``filter_bias`` and
     ``filter_variance`` are the exact parts of the first layer's expected squared error, relative to its output.
     """
-    trained = train_on_truth(dataset, settings, repeat, settings["N"])
+    trained = train_on_truth(dataset, settings, repeat, settings.N)
     model, X, y = trained.model, trained.X_test, trained.y_test
     C = sample_moments(trained.standardised(trained.X_train)).covariance
-    seed = derive_seed(settings["seed"], "stochastic-synthetic", dataset, repeat)
+    seed = derive_seed(settings.seed, "stochastic-synthetic", dataset, repeat)
     dense = model.on(C)
-    references = dict(zip(REFERENCES, (model, dense, model.on(np.diag(np.diag(C)))), strict=True))
-    rows: list[Row] = [{"method": name, **compare(dense, other, X, y)} for name, other in references.items()]
-    for how in sparsifiers(C, settings["levels"], seed):
-        parts = filter_error(model, C, how)
-        for draw, sparse in enumerate(realisations(C, how, settings["draws"], seed)):
+    references = zip(REFERENCES, (model, dense, model.on(np.diag(np.diag(C)))), strict=True)
+    rows: list[Row] = [{"method": name, **compare(dense, other, X, y)} for name, other in references]
+    for how in sparsifiers(C, settings.levels, seed):
+        parts = filter_error(trained, C, how)
+        for draw, sparse in enumerate(realisations(C, how, settings.draws, seed)):
             changes = compare(dense, model.on(sparse), X, y)
-            row = {"method": how.method, "p": how.p, "draw": draw, **changes, "density": density(sparse), **parts}
-            rows.append(row)
+            labels = {"method": how.method, "p": how.p, "draw": draw}
+            rows.append({**labels, **changes, "density": density(sparse), **parts})
     return rows
 
 
-def filter_error(model: Any, C: np.ndarray, how: Sparsifier) -> dict[str, float]:
-    """Return bias and variance of the first layer's filters, relative to the energy of their output.
+def filter_error(trained: Trained, C: np.ndarray, how: Dropping) -> dict[str, float]:
+    """Return the bias and the variance of the first layer's filters, relative to the energy of their output.
 
-    The network has one realisation in all its shifts. Order 2 has a closed form for that; other orders are given as
-    if each shift had its own.
+    The network uses one realisation in all its shifts. For order 2 there is a formula for that; for other orders each
+    shift is taken to have a realisation of its own.
     """
-    W = model.module_.filters[0].weight.detach().double().numpy()
-    shift = C / model.operator_.scale
+    W = trained.first_layer.weight.detach().double().numpy()
+    shift = C / trained.model.operator_.scale
     error = expected_error(W, shift, how.probabilities, unbiased=how.unbiased, shared=W.shape[0] == 3, moment=C)
     H = np.tensordot(W[:, 0].T, np.stack([np.linalg.matrix_power(shift, k) for k in range(len(W))]), 1)
     energy = float(np.einsum("fij,jk,fik->", H, C, H, optimize=True))
     return {"filter_bias": error.bias / energy, "filter_variance": error.variance / energy}
 
 
-def tables(rows: list[Row], settings: Mapping[str, Any]) -> dict[str, list[Row]]:
+def tables(rows: pd.DataFrame, settings: StochasticSettings) -> Tables:
     """Return the means over repeats and draws."""
-    return {"summary": summarise(rows, ["dataset", "method", "p"], MEASURES, QUARTILES)}
+    return {"summary": summarise(rows, ["dataset", "method", "p"], MEASURES, MEASURES[:3])}
 
 
-def headline(found: dict[str, list[Row]]) -> dict[str, list[Row]]:
-    """Return the error of every method, p in columns."""
-    summary = found["summary"]
-    return {f"{d}: median test MAE": by_level(where(summary, dataset=d), "mae") for d in distinct(summary, "dataset")}
+def headline(found: Tables) -> Tables:
+    """Return the error of every method, with p in columns."""
+    sets = found["summary"].groupby("dataset", sort=False)
+    return {f"{dataset}: median test MAE": by_level(part, "mae") for dataset, part in sets}
 
 
-def plots(found: dict[str, list[Row]], settings: Mapping[str, Any]) -> dict[str, Any]:
+def plots(found: Tables, settings: StochasticSettings) -> style.Figures:
     """Return the error against p, and the bias and variance that explain it."""
-    summary = found["summary"]
-    return {"stochastic_synthetic": _errors(summary), "bias_variance": _split(summary)}
+    return {"stochastic_synthetic": _draw_errors(found["summary"]), "bias_variance": _draw_parts(found["summary"])}
 
 
-def _errors(summary: list[Row]) -> Any:
-    figure, axes = style.panels(distinct(summary, "dataset"), 2, width=4.6, height=3.6)
-    looks = style.look(METHODS)
+def _draw_errors(summary: pd.DataFrame) -> style.Figure:
+    figure, axes = style.panels(summary["dataset"].unique(), 2, width=4.6, height=3.6)
     for dataset, axis in axes.items():
-        part = where(summary, dataset=dataset)
-        base = where(part, method="sample covariance")[0]["mae_mean"]
-        for name, look in looks.items():
-            # Errors differ between data sets; the curve is what sparsification adds to them.
-            style.level(axis, where(part, method=name), "mae_change", base=base, label=name, **look)
-        for name in REFERENCES:
-            style.reference(axis, base + where(part, method=name)[0]["mae_change_q50"], name)
-        axis.set_xlabel("mean keep-probability p, or share kept")
+        draw_changes(axis, summary[summary["dataset"] == dataset], "mae", REFERENCES)
         axis.set_ylabel("test MAE")
         style.log_y(axis)
     style.legend_below(figure, axis, note=style.ADDED)
     return figure
 
 
-def _split(summary: list[Row]) -> Any:
-    datasets = distinct(summary, "dataset")
+def draw_changes(axis: style.Axes, summary: pd.DataFrame, score: str, references: Sequence[str]) -> None:
+    """Draw the score of every method against p, and the references as horizontal lines.
+
+    Scores differ between data sets and splits. So a curve is the mean score on the sample covariance, plus the median
+    of the change that sparsification makes.
+    """
+    change = "change" if score == "score" else f"{score}_change"
+    methods = dict(list(summary.groupby("method", sort=False)))
+    base = methods["sample covariance"][f"{score}_mean"].item()
+    for name, look in style.looks(METHODS).items():
+        style.curve_over_levels(axis, methods[name], change, base=base, label=name, look=look)
+    for name in references:
+        style.reference(axis, base + methods[name][f"{change}_q50"].item(), name)
+    axis.set_xlabel("mean keep-probability p, or share kept")
+
+
+def _draw_parts(summary: pd.DataFrame) -> style.Figure:
+    datasets = summary["dataset"].unique()
     figure, axes = style.subplots(len(datasets), 3, width=3.6, height=2.8, sharex=True, sharey="row")
+    squared = {f"embedding_error_q{q}": summary[f"embedding_error_q{q}"] ** 2 for q in QUARTILES}
+    summary = summary.assign(**squared)
     titles = {
         "filter_bias": "first layer: bias",
         "filter_variance": "first layer: variance",
         "embedding_error": "whole network",
     }
     for line, dataset in zip(axes, datasets, strict=True):
-        part = where(summary, dataset=dataset)
         for axis, measure in zip(line, titles, strict=True):
-            for name, look in style.look(METHODS).items():
-                rows = where(part, method=name)
-                if measure == "embedding_error":
-                    keys = [f"{measure}_q{q}" for q in (25, 50, 75)]
-                    rows = [{**row, **{key: row[key] ** 2 for key in keys}} for row in rows]
-                style.level(axis, rows, measure, label=name, **look)
+            for name, look in style.looks(METHODS).items():
+                part = summary[(summary["dataset"] == dataset) & (summary["method"] == name)]
+                style.curve_over_levels(axis, part, measure, label=name, look=look)
         line[0].set_ylabel(f"{dataset}\nrelative squared error")
         line[0].set_yscale("log")
         line[0].set_ylim(bottom=max(line[0].get_ylim()[0], 1e-4))

@@ -1,37 +1,44 @@
-"""Which pairs are related? F1, precision and recall of the support against the number of samples."""
+"""Fig. 7: which pairs are related? F1, precision and recall of the pairs found, against the number of samples."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from itertools import product
-from typing import Any
+from dataclasses import dataclass, replace
 
 import numpy as np
+import pandas as pd
+from sklearn.base import BaseEstimator
 
 from svnn.covariance import ACV, RCV, AdaptiveThreshold, HardThreshold, SampleCovariance, SoftThreshold
 from svnn.datasets import make_sparse_covariance
-from svnn.experiments import _style as style
-from svnn.experiments._jobs import Job, Row, derive_seed
-from svnn.experiments._tables import distinct, summarise, where
+from svnn.experiments import _figure_style as style
+from svnn.experiments._jobs import Job, Row, Settings, derive_seed, job_grid
+from svnn.experiments._summaries import Tables, summarise
 from svnn.metrics import SupportRecovery, support_recovery
 
 CLAIM = (
-    "Thresholding recovers the support perfectly as T grows; ACV improves on the sample covariance but does not, "
-    "because it is random; RCV is less accurate."
+    "Thresholding finds exactly the related pairs as T grows; ACV improves on the sample covariance but does not find "
+    "them exactly, because it is random; RCV is less accurate."
 )
-FULL = {
-    "N": 100,
-    "sizes": [50, 100, 200, 400, 800, 1600, 3200, 6400],
-    "densities": [0.05, 0.2],
-    "kinds": ["random", "block"],
-    "repeats": 5,
-    "draws": 10,
-}
-QUICK = {"N": 60, "sizes": [50, 200, 800, 3200], "repeats": 2, "draws": 3}
 MEASURES = ("f1", "precision", "recall")
 
 
-def estimators(seed: int) -> dict[str, Any]:
+@dataclass(frozen=True, kw_only=True)
+class SupportSettings(Settings):
+    """Number of features and of samples; share of related pairs and how they lie; draws of random sparsifiers."""
+
+    N: int = 100
+    sizes: tuple[int, ...] = (50, 100, 200, 400, 800, 1600, 3200, 6400)
+    densities: tuple[float, ...] = (0.05, 0.2)
+    kinds: tuple[str, ...] = ("random", "block")
+    repeats: int = 5
+    draws: int = 10
+
+
+FULL = SupportSettings()
+QUICK = replace(FULL, N=60, sizes=(50, 200, 800, 3200), repeats=2, draws=3)
+
+
+def estimators(seed: int) -> dict[str, BaseEstimator]:
     """Return the estimators by name."""
     return {
         "sample": SampleCovariance(),
@@ -44,70 +51,66 @@ def estimators(seed: int) -> dict[str, Any]:
     }
 
 
-def jobs(settings: Mapping[str, Any], rows: list[Row]) -> list[Job]:
-    """Return a job for every support and repeat."""
-    grid = product(settings["kinds"], settings["densities"], range(settings["repeats"]))
-    arguments = {name: settings[name] for name in ("N", "sizes", "draws", "seed")}
-    return [Job(recover, {"kind": k, "density": d, "repeat": r}, arguments) for k, d, r in grid]
+def jobs(settings: SupportSettings, rows: list[Row]) -> list[Job]:
+    """Return a job for every true covariance and repeat."""
+    repeats = range(settings.repeats)
+    return job_grid(recover, settings, kind=settings.kinds, density=settings.densities, repeat=repeats)
 
 
-def recover(kind: str, density: float, repeat: int, N: int, sizes: list[int], draws: int, seed: int) -> list[Row]:
-    """Draw a covariance and samples, estimate from the first T of them, compare supports.
+def recover(kind: str, density: float, repeat: int, settings: SupportSettings) -> list[Row]:
+    """Draw a covariance and samples, estimate from the first T of them, and compare the related pairs.
 
-    For the random sparsifiers the scores are means over ``draws`` realisations.
+    The scores of the random sparsifiers are means over several realisations.
     """
-    source = derive_seed(seed, "support", kind, density, repeat)
-    rng = np.random.default_rng(source)
-    C = make_sparse_covariance(N, density, kind, rng)
-    X = rng.multivariate_normal(np.zeros(N), C, max(sizes))
-    rows = []
-    for T in sizes:
-        for name, estimator in estimators(source).items():
+    seed = derive_seed(settings.seed, "support", kind, density, repeat)
+    rng = np.random.default_rng(seed)
+    C = make_sparse_covariance(settings.N, density, kind, rng)
+    X = rng.multivariate_normal(np.zeros(settings.N), C, max(settings.sizes))
+    rows: list[Row] = []
+    for T in settings.sizes:
+        for name, estimator in estimators(seed).items():
             estimator.fit(X[:T])
             found = [estimator.covariance_]
             if hasattr(estimator, "sample"):
-                found = [estimator.sample(derive_seed(source, T, name, draw)) for draw in range(draws)]
+                found = [estimator.sample(derive_seed(seed, T, name, draw)) for draw in range(settings.draws)]
             scores = np.mean([support_recovery(C, matrix) for matrix in found], axis=0)
             rows.append({"T": T, "estimator": name, **SupportRecovery(*map(float, scores))._asdict()})
     return rows
 
 
-def tables(rows: list[Row], settings: Mapping[str, Any]) -> dict[str, list[Row]]:
+def tables(rows: pd.DataFrame, settings: SupportSettings) -> Tables:
     """Return the means over repeats."""
     return {"summary": summarise(rows, ["kind", "density", "T", "estimator"], MEASURES)}
 
 
-def headline(found: dict[str, list[Row]]) -> dict[str, list[Row]]:
-    """Return F1 at the largest T, a column for every support."""
+def headline(found: Tables) -> Tables:
+    """Return F1 at the largest T, with a column for every kind of true covariance."""
     summary = found["summary"]
-    largest = where(summary, T=max(distinct(summary, "T")))
-    out = []
-    for name in distinct(summary, "estimator"):
-        row: Row = {"estimator": name}
-        for part in where(largest, estimator=name):
-            support = f"{part['kind']} {part['density']:.0%}"
-            row[f"{support}_mean"], row[f"{support}_std"] = part["f1_mean"], part["f1_std"]
-        out.append(row)
-    return {f"F1 at T = {largest[0]['T']}": out}
+    T = summary["T"].max()
+    largest = summary[summary["T"] == T]
+    out = pd.DataFrame({"estimator": largest["estimator"].unique()})
+    for (kind, density), part in largest.groupby(["kind", "density"], sort=False):
+        for name in ("mean", "std"):
+            out[f"{kind} {density:.0%}_{name}"] = out["estimator"].map(part.set_index("estimator")[f"f1_{name}"])
+    return {f"F1 at T = {T}": out}
 
 
-def plots(found: dict[str, list[Row]], settings: Mapping[str, Any]) -> dict[str, Any]:
-    """Return the figure: supports in rows, measures in columns."""
+def plots(found: Tables, settings: SupportSettings) -> style.Figures:
+    """Return the figure: true covariances in rows, measures in columns."""
     summary = found["summary"]
-    supports = list(product(distinct(summary, "kind"), distinct(summary, "density")))
+    supports = list(summary.groupby(["kind", "density"], sort=False))
     figure, axes = style.subplots(len(supports), 3, width=3.6, height=2.5, sharex=True, sharey=True)
-    looks = style.look(distinct(summary, "estimator"))
-    looks["hard"] |= {"markersize": 9, "fillstyle": "none"}  # soft has the same support, and lies on top of it
-    for line, (kind, density) in zip(axes, supports, strict=True):
-        part = where(summary, kind=kind, density=density)
+    looks = style.looks(summary["estimator"].unique())
+    looks["hard"] |= {"markersize": 9, "fillstyle": "none"}  # soft keeps the same pairs, and lies on top of it
+    for line, ((kind, density), part) in zip(axes, supports, strict=True):
         for axis, measure in zip(line, MEASURES, strict=True):
-            for name, look in looks.items():
-                style.curve(axis, where(part, estimator=name), "T", measure, label=name, **look)
+            for name, curve in part.groupby("estimator", sort=False):
+                style.curve(axis, curve, "T", measure, label=name, look=looks[name])
             axis.set_ylim(-0.02, 1.03)
-            if axis in axes[0]:
-                axis.set_title({"f1": "F1 score"}.get(measure, measure.capitalize()))
-            if axis in axes[-1]:
-                style.sizes_axis(axis, settings["sizes"], "number of samples T")
         line[0].set_ylabel(f"{kind}, {density:.0%} of pairs")
-    style.legend_below(figure, axes[0, 0], 9, "means, and bands of one standard deviation")
+    for axis, title in zip(axes[0], ("F1 score", "Precision", "Recall"), strict=True):
+        axis.set_title(title)
+    for axis in axes[-1]:
+        style.sizes_axis(axis, settings.sizes, "number of samples T")
+    style.legend_below(figure, axes[0, 0], 9, style.MEANS)
     return {"support_recovery": figure}

@@ -1,6 +1,6 @@
-"""Pure functions on covariance matrices; numpy arrays and torch tensors alike.
+"""Functions of covariance matrices without any state, for numpy arrays and torch tensors alike.
 
-The estimators in :mod:`svnn.covariance` are thin over these.
+The estimators in :mod:`svnn.covariance` do little more than call them and store the results.
 """
 
 from svnn.functional.masks import floor_probabilities, sparsify

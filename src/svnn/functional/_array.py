@@ -1,47 +1,50 @@
-"""The little that numpy and torch spell differently, so that each formula is written once."""
+"""The few operations that numpy and torch spell differently, so that every formula is written once for both."""
 
 from __future__ import annotations
 
 import sys
 from numbers import Real
 from types import ModuleType
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, overload
 
 import numpy as np
 
-from svnn._types import Array, RandomState
+from svnn._types import Array, DataLike, RandomState
 
 if TYPE_CHECKING:
-    import torch
+    import numpy.typing as npt
+    from torch import Tensor
     from typing_extensions import TypeIs
 
 
-def is_torch(value: object) -> TypeIs[torch.Tensor]:
+def is_torch(value: object) -> TypeIs[Tensor]:
     """Tell whether ``value`` is a torch tensor, without importing torch."""
     torch = sys.modules.get("torch")
     return torch is not None and isinstance(value, torch.Tensor)
 
 
-def namespace(array: Any) -> ModuleType:
-    """Return the module, numpy or torch, whose functions take ``array``."""
+def namespace(array: object) -> ModuleType:
+    """Return the module whose functions take ``array``: torch for tensors, numpy for everything else."""
     return sys.modules["torch"] if is_torch(array) else np
 
 
-def to_numpy(array: Any) -> np.ndarray:
-    """Return a numpy view of a numpy array or of a tensor on any device."""
+def to_numpy(array: object) -> np.ndarray:
+    """Return a tensor on any device, or anything else that numpy can read, as an array; copy only where needed."""
     return array.detach().cpu().numpy() if is_torch(array) else np.asarray(array)
 
 
-def like(values: Any, array: Any) -> Any:
-    """Return ``values`` as the kind, dtype and device of ``array``."""
+def like(values: DataLike, array: Array) -> Array:
+    """Return ``values`` as an array or tensor with the dtype and on the device of ``array``."""
     if is_torch(array):
-        torch = sys.modules["torch"]
-        return torch.as_tensor(values, dtype=array.dtype, device=array.device)
+        return namespace(array).as_tensor(values, dtype=array.dtype, device=array.device)
     return np.asarray(values, dtype=array.dtype)
 
 
-def as_matrix(C: Any, name: str = "C") -> Any:
-    """Return ``C`` as a square, finite, floating matrix of its own kind."""
+# -- checks ---------------------------------------------------------------------------------------
+
+
+def as_matrix(C: Array, name: str = "C") -> Array:
+    """Return ``C`` as a square matrix of finite floating-point numbers, or say what is wrong with it."""
     C = as_floating(C, name)
     if C.ndim != 2 or C.shape[0] != C.shape[1]:
         raise ValueError(f"{name} must be a square matrix, got shape {tuple(C.shape)}.")
@@ -50,8 +53,12 @@ def as_matrix(C: Any, name: str = "C") -> Any:
     return C
 
 
-def as_floating(array: Any, name: str = "X") -> Any:
-    """Return a dense array or tensor of real numbers in a floating dtype; integers become float64."""
+@overload
+def as_floating(array: Tensor, name: str = "X") -> Tensor: ...
+@overload
+def as_floating(array: npt.ArrayLike, name: str = "X") -> np.ndarray: ...
+def as_floating(array: DataLike, name: str = "X") -> np.ndarray | Tensor:
+    """Return a dense array or tensor of real numbers in a floating-point dtype; integers become float64."""
     check_dense_real(array, name)
     if is_torch(array):
         return array if array.is_floating_point() else array.double()
@@ -64,11 +71,10 @@ def as_floating(array: Any, name: str = "X") -> Any:
         raise ValueError(f"{name} must hold real numbers only, got dtype {array.dtype}: {error}.") from error
 
 
-def check_dense_real(array: Any, name: str = "X") -> None:
-    """Raise for sparse and complex arrays and tensors; say nothing about what is neither array nor tensor."""
+def check_dense_real(array: object, name: str = "X") -> None:
+    """Raise an error for sparse and for complex arrays and tensors. Any other object passes."""
     if is_torch(array):
-        torch = sys.modules["torch"]
-        if array.layout != torch.strided:
+        if array.layout != namespace(array).strided:
             raise ValueError(f"{name} is a sparse tensor, but dense data is required; use {name}.to_dense().")
         is_complex = array.is_complex()
     elif hasattr(array, "toarray"):
@@ -77,57 +83,71 @@ def check_dense_real(array: Any, name: str = "X") -> None:
         is_complex = getattr(getattr(array, "dtype", None), "kind", "") == "c"
     if is_complex:
         raise ValueError(
-            f"{name} holds complex numbers. Complex data not supported: give real and imaginary parts as numbers "
-            "of their own."
+            f"{name} holds complex numbers. Complex data not supported: pass the real and the imaginary parts as "
+            "separate real columns."
         )
 
 
+def unit_interval(value: object, name: str) -> float:
+    """Return ``value`` as a float between 0 and 1, or say what is wrong with it."""
+    if isinstance(value, bool) or not isinstance(value, Real) or not 0 <= float(value) <= 1:
+        raise ValueError(f"{name} must be a number between 0 and 1, got {value!r}.")
+    return float(value)
+
+
+def non_negative(value: object, name: str) -> float:
+    """Return ``value`` as a finite float that is not negative, or say what is wrong with it."""
+    if isinstance(value, bool) or not isinstance(value, Real) or not 0 <= float(value) < float("inf"):
+        raise ValueError(f"{name} must be a number >= 0, got {value!r}.")
+    return float(value)
+
+
+# -- the entries of symmetric matrices ------------------------------------------------------------
+
+
 def off_diagonal(C: Array) -> Array:
-    """Boolean mask of the off-diagonal entries of ``C``."""
-    return ~_eye(C)
-
-
-def _eye(C: Any) -> Any:
-    n = C.shape[0]
+    """Return a boolean matrix of the shape of ``C`` that is true off the diagonal."""
     if is_torch(C):
-        torch = sys.modules["torch"]
-        return torch.eye(n, dtype=torch.bool, device=C.device)
-    return np.eye(n, dtype=bool)
-
-
-def _strict_upper(C: Any) -> Any:
-    if is_torch(C):
-        torch = sys.modules["torch"]
-        return torch.ones_like(C, dtype=torch.bool).triu(1)
-    return np.triu(np.ones(C.shape, dtype=bool), 1)
+        torch = namespace(C)
+        return ~torch.eye(len(C), dtype=torch.bool, device=C.device)
+    return ~np.eye(len(C), dtype=bool)
 
 
 def upper_values(C: Array) -> Array:
     """Return the ``N(N-1)/2`` entries above the diagonal, row by row."""
-    return C[_strict_upper(C)]
+    return C[_above_diagonal(C)]
 
 
-def upper_indices(C: Any) -> tuple[Any, Any]:
-    """Return the rows and the columns of the entries above the diagonal, row by row."""
+def upper_indices(C: Array) -> tuple[Array, Array]:
+    """Return the row numbers and the column numbers of the entries above the diagonal, row by row."""
     n = C.shape[0]
     if is_torch(C):
-        rows, columns = sys.modules["torch"].triu_indices(n, n, 1, device=C.device)
+        rows, columns = namespace(C).triu_indices(n, n, 1, device=C.device)
         return rows, columns
     return np.triu_indices(n, 1)
 
 
 def from_upper(values: Array, C: Array, diagonal: float) -> Array:
-    """Return the symmetric matrix shaped as ``C`` with ``values`` above its constant ``diagonal``."""
-    xp = namespace(C)
-    full = xp.zeros_like(C, dtype=values.dtype)
-    full[_strict_upper(C)] = values
-    full = full + full.T  # on boolean masks this is a logical or
-    full[_eye(C)] = diagonal
+    """Return the symmetric matrix of the shape of ``C`` with ``values`` above a diagonal of equal entries."""
+    full = namespace(C).zeros_like(C, dtype=values.dtype)
+    full[_above_diagonal(C)] = values
+    full = full + full.T  # for boolean matrices the sum is a logical "or"
+    full[~off_diagonal(C)] = diagonal
     return full
 
 
+def _above_diagonal(C: Array) -> Array:
+    if is_torch(C):
+        torch = namespace(C)
+        return torch.ones_like(C, dtype=torch.bool).triu(1)
+    return np.triu(np.ones(C.shape, dtype=bool), 1)
+
+
+# -- random numbers -------------------------------------------------------------------------------
+
+
 def generator(random_state: RandomState) -> np.random.Generator:
-    """Return a numpy generator for any of the usual ways to give a seed."""
+    """Return a numpy generator for anything that random numbers can start from."""
     if isinstance(random_state, np.random.Generator):
         return random_state
     if isinstance(random_state, np.random.RandomState):
@@ -142,17 +162,3 @@ def generator(random_state: RandomState) -> np.random.Generator:
         "random_state must be None, an integer, a numpy Generator or RandomState, or a torch "
         f"Generator, got {type(random_state).__name__}."
     )
-
-
-def unit_interval(value: float, name: str) -> float:
-    """Return ``value`` as a float in [0, 1] or say what is wrong with it."""
-    if isinstance(value, bool) or not isinstance(value, Real) or not 0 <= float(value) <= 1:
-        raise ValueError(f"{name} must be a number between 0 and 1, got {value!r}.")
-    return float(value)
-
-
-def non_negative(value: Any, name: str) -> float:
-    """Return ``value`` as a finite float that is not negative, or say what is wrong with it."""
-    if isinstance(value, bool) or not isinstance(value, Real) or not 0 <= float(value) < float("inf"):
-        raise ValueError(f"{name} must be a number >= 0, got {value!r}.")
-    return float(value)

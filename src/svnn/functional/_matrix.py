@@ -81,7 +81,10 @@ def numpy_matrix(C: MatrixLike, name: str = "C") -> Matrix:
     >>> numpy_matrix(sp.eye_array(3, dtype=int)).dtype
     dtype('float64')
     """
-    stored: Any = stored_matrix(C, name)
+    given: Any = C
+    if hasattr(C, "to_dense") and not is_torch(C):
+        given = given.to(dtype=sys.modules["torch"].float64)  # so that C / s times s is not rounded to single precision
+    stored: Any = stored_matrix(given, name)
     learned = is_torch(stored) and stored.requires_grad
     matrix: Any = plain_values(stored).astype(np.float64, copy=False)
     return 0.5 * matrix + 0.5 * matrix.T if learned else matrix
@@ -166,7 +169,7 @@ def _asymmetry(matrix: Any, rounding: float, name: str) -> float:
     if not bool(xp.isfinite(entries).all()):
         raise ValueError(f"{name} holds NaN or infinite values; remove or impute them, or estimate it without them.")
     if not sp.issparse(matrix) and bool((matrix == matrix.T).all()):
-        return 0.0
+        return 0.0  # as almost always, and quicker to see than the largest difference
     size = float(abs(entries).max()) if len(entries) else 0.0
     with np.errstate(over="ignore"):
         difference = float(abs(matrix - matrix.T).max())

@@ -1,20 +1,21 @@
-"""Leading eigenvectors of a covariance: principal components, and how to compare those of two matrices."""
+"""Leading eigenvectors of a covariance (its principal components), and how to compare those of two matrices."""
 
 from __future__ import annotations
-
-from typing import Any
 
 import numpy as np
 import scipy.linalg
 import scipy.sparse as sp
 import scipy.sparse.linalg
 
-#: Beyond these sizes Lanczos iterations are faster than a dense solver, where few eigenvectors are asked for.
+from svnn._types import Matrix
+
+#: Above these numbers of features Lanczos iterations are faster than a dense solver where few eigenvectors are wanted:
+#: for dense and for sparse matrices.
 _DENSE_LIMIT, _SPARSE_LIMIT = 1000, 256
 
 
-def leading_eigenvectors(C: Any, k: int) -> np.ndarray:
-    """Return the eigenvectors of the k largest eigenvalues, the largest first.
+def leading_eigenvectors(C: Matrix, k: int) -> np.ndarray:
+    """Return the eigenvectors of the k largest eigenvalues, that of the largest first.
 
     Parameters
     ----------
@@ -25,7 +26,7 @@ def leading_eigenvectors(C: Any, k: int) -> np.ndarray:
     Returns
     -------
     ndarray of shape (N, k)
-        Columns of length one; their signs are the solver's.
+        Columns of length one. An eigenvector is defined only up to its sign, which is left as the solver gives it.
 
     Examples
     --------
@@ -37,19 +38,19 @@ def leading_eigenvectors(C: Any, k: int) -> np.ndarray:
     """
     n = C.shape[0]
     if n > (_SPARSE_LIMIT if sp.issparse(C) else _DENSE_LIMIT) and k <= n // 10:
-        # A fixed start makes the result the same every time.
-        start = np.random.default_rng(0).standard_normal(n).astype(C.dtype)
+        # A fixed start vector makes the result the same every time.
+        start = np.random.default_rng(0).standard_normal((n,)).astype(C.dtype)
         values, vectors = scipy.sparse.linalg.eigsh(C, k=k, which="LA", v0=start)
         return np.ascontiguousarray(vectors[:, np.argsort(-values, kind="stable")])
-    C = C.toarray() if sp.issparse(C) else C
-    return np.ascontiguousarray(scipy.linalg.eigh(C, subset_by_index=[n - k, n - 1])[1][:, ::-1])
+    dense = C if isinstance(C, np.ndarray) else C.toarray()
+    return np.ascontiguousarray(scipy.linalg.eigh(dense, subset_by_index=[n - k, n - 1])[1][:, ::-1])
 
 
 def align_signs(vectors: np.ndarray, reference: np.ndarray) -> np.ndarray:
-    r"""Return ``vectors`` with the signs that bring every column closest to that of ``reference``.
+    r"""Return ``vectors`` with the signs that bring every column closest to the same column of ``reference``.
 
-    An eigenvector is defined up to its sign: :math:`d_j = \operatorname{sign}(w_j^\top v_j)` for columns
-    :math:`w_j` of ``vectors`` and :math:`v_j` of ``reference``, both of shape (N, k).
+    Both have shape (N, k). Column :math:`w_j` of ``vectors`` is multiplied by the sign of :math:`w_j^\top v_j`, where
+    :math:`v_j` is column j of ``reference``.
 
     Examples
     --------

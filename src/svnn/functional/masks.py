@@ -1,4 +1,4 @@
-"""Random realisations of a sparsified covariance."""
+"""Random realisations of a covariance that is sparsified by keeping each entry with a given probability."""
 
 from __future__ import annotations
 
@@ -6,12 +6,12 @@ from svnn._types import Array, RandomState
 from svnn.functional._array import as_matrix, from_upper, generator, namespace, upper_indices, upper_values
 from svnn.functional.uniforms import pair_uniforms
 
-#: Smallest keep-probability of a non-zero entry when weights are 1/p, so that they stay finite.
+#: Smallest probability of keeping a non-zero entry where kept entries are divided by it, so that they stay finite.
 PROBABILITY_FLOOR = 1e-3
 
 
 def floor_probabilities(probabilities: Array, floor: float = PROBABILITY_FLOOR) -> Array:
-    """Raise probabilities below ``floor`` to it; unbiased sparsification divides by them.
+    """Raise probabilities that are below ``floor`` to ``floor``; unbiased sparsification divides by them.
 
     Examples
     --------
@@ -24,12 +24,12 @@ def floor_probabilities(probabilities: Array, floor: float = PROBABILITY_FLOOR) 
 
 
 def mask_seed(random_state: RandomState) -> int:
-    """Return the seed of one realisation's uniforms."""
+    """Draw the seed from which the random numbers of one realisation follow."""
     return int(generator(random_state).integers(2**63))
 
 
 def sparsify(C: Array, probabilities: Array, random_state: RandomState = None, unbiased: bool = False) -> Array:
-    r"""Draw one realisation of the stochastically sparsified covariance (Def. 4).
+    r"""Draw one realisation of the stochastically sparsified covariance (Definition 4 of the paper).
 
     .. math:: \tilde C = M \odot C, \quad m_{ij} = m_{ji} \sim \text{Bernoulli}(p_{ij}), \quad m_{ii} = 1
 
@@ -37,17 +37,17 @@ def sparsify(C: Array, probabilities: Array, random_state: RandomState = None, u
     ----------
     C : ndarray or Tensor of shape (N, N)
     probabilities : array like ``C``
-        Symmetric keep-probabilities; the diagonal is always kept.
+        The probability of keeping each entry, symmetric. The diagonal is always kept.
     random_state : int, Generator or None
         The same seed gives the same mask for numpy and torch, on every device: the draws are
         :func:`svnn.functional.pair_uniforms` of a seed that is drawn once.
     unbiased : bool, default=False
-        Divide a kept off-diagonal entry by its probability, so that the mean over realisations
-        is ``C``. Probabilities are floored first, see :func:`floor_probabilities`.
+        Divide each off-diagonal entry that is kept by its probability, so that the mean over realisations is ``C``.
+        Small probabilities are raised first, see :func:`floor_probabilities`.
 
     Returns
     -------
-    Array like ``C``
+    Array like ``C``, symmetric
 
     Examples
     --------
@@ -65,11 +65,11 @@ def sparsify(C: Array, probabilities: Array, random_state: RandomState = None, u
         )
     if not bool(((probabilities >= 0) & (probabilities <= 1)).all()):
         raise ValueError("probabilities must lie between 0 and 1.")
-    xp = namespace(C)
     keep = upper_values(probabilities)
     if unbiased:
         keep = floor_probabilities(keep)
-    # Compared in double precision: rounded to C's own, a draw could reach a probability of 1.
+    # The draws stay in double precision: rounded to the dtype of C, a draw could reach 1, and an entry of probability 1
+    # would be dropped.
     kept = pair_uniforms(mask_seed(random_state), *upper_indices(C)) < keep
     weights = kept / keep if unbiased else kept
-    return from_upper(xp.asarray(weights, dtype=C.dtype), C, 1) * C
+    return from_upper(namespace(C).asarray(weights, dtype=C.dtype), C, 1) * C

@@ -1,7 +1,7 @@
 """Sample moments of data shaped (t, N) or (t, N, F): location, covariance, variance of products.
 
-In three-dimensional data every sample's F values are F observations of the N nodes. They are not
-independent of each other, so the number of samples is t, never t F.
+In three-dimensional data the F values of a sample are F observations of the N nodes. They are not independent of each
+other, so the number of samples is t, never t F.
 """
 
 from __future__ import annotations
@@ -9,19 +9,23 @@ from __future__ import annotations
 import math
 import warnings
 from numbers import Real
-from typing import Any, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple, overload
 
 import numpy as np
 
+from svnn._types import AnyArray, Array, ColumnLike, DataLike
 from svnn.functional._array import as_floating, is_torch, like, namespace, to_numpy, upper_values
-from svnn.functional._spread import Centred, centre, check_variances, in_units, power_of_two
+from svnn.functional._centring import Centred, centre, check_variances, in_units, power_of_two
+
+if TYPE_CHECKING:
+    from torch import Tensor
 
 
 class Moments(NamedTuple):
-    """Weighted mean and covariance of a sample.
+    """Weighted mean and covariance of a sample, as arrays or tensors like the data.
 
     ``location`` has shape (N,), ``covariance`` (N, N). ``n_samples`` is the effective number of
-    samples: a number, or an (N, N) array of the pairwise numbers when values are missing.
+    samples: a number, or an (N, N) array with one number for each pair of features when values are missing.
     """
 
     location: Any
@@ -29,14 +33,16 @@ class Moments(NamedTuple):
     n_samples: Any
 
 
-def sample_moments(X: Any, ddof: float = 0, sample_weight: Any = None, missing: str = "raise") -> Moments:
+def sample_moments(
+    X: DataLike, ddof: float = 0, sample_weight: ColumnLike | None = None, missing: str = "raise"
+) -> Moments:
     r"""Return the location and the covariance :math:`\frac1t \sum_i (x_i - \mu)(x_i - \mu)^T`.
 
     Parameters
     ----------
     X : ndarray or Tensor of shape (t, N) or (t, N, F)
     ddof : float, default=0
-        The sum is divided by ``t - ddof``; the paper divides by ``t``.
+        The sum is divided by ``t - ddof``. The paper divides it by ``t``.
     sample_weight : array of shape (t,), optional
         Only ratios matter. The effective number of samples is :math:`(\sum w)^2 / \sum w^2`.
     missing : {"raise", "pairwise"}, default="raise"
@@ -51,31 +57,75 @@ def sample_moments(X: Any, ddof: float = 0, sample_weight: Any = None, missing: 
     """
     if missing not in ("raise", "pairwise"):
         raise ValueError(f'missing must be "raise" or "pairwise", got {missing!r}.')
-    X = as_sample(X)
-    weight = check_weight(sample_weight, X)
+    sample: Any = as_floating(X)
+    if sample.ndim not in (2, 3) or 0 in sample.shape:
+        raise ValueError(f"X must have shape (t, N) or (t, N, F) without a size of 0, got {tuple(sample.shape)}.")
+    weight = check_weight(sample_weight, sample)
     n_samples = effective_samples(weight)
     check_ddof(n_samples, ddof)
-    if bool(namespace(X).isnan(X).any()):
+    if bool(namespace(sample).isnan(sample).any()):
         if missing == "raise":
             raise ValueError('X contains NaN; pass missing="pairwise" to use the observed pairs, or impute first.')
-        return _pairwise(X, weight, ddof)
-    centred, covariance = weighted_moments(X, weight)
+        return _pairwise_moments(sample, weight, ddof)
+    centred, covariance = weighted_moments(sample, weight)
     check_variances(covariance.diagonal(), centred.constant)
     return Moments(centred.location, covariance / (1 - ddof / n_samples), n_samples)
 
 
-def weighted_moments(X: Any, weight: Any) -> tuple[Centred, Any]:
-    """Return the centred observations of finite data, and their covariance, be it a finite number or not."""
+def weighted_moments(X: Array, weight: Array) -> tuple[Centred[Array], Array]:
+    """Return the centred observations of data without NaN, and their covariance.
+
+    Covariances that overflow are infinite; :func:`svnn.functional._centring.check_variances` finds them.
+    """
     rows, weight = observations(X, weight)
     share = weight / weight.sum()
     centred = centre(rows, share)
     # A product of two different arrays: OpenBLAS's symmetric product of one array with itself
     # crashes on large float64 inputs.
     covariance = (centred.rest * share[:, None]).T @ centred.rest
-    return centred, in_units(_symmetric(covariance), centred.unit)
+    covariance = (covariance + covariance.T) / 2  # the product is symmetric only up to rounding
+    return centred, in_units(covariance, centred.unit)
 
 
-def product_variances(X: Any, moments: Moments, sample_weight: Any = None) -> Any:
+def _pairwise_moments(X: Array, weight: Array, ddof: float) -> Moments:
+    """Return the moments of data with missing values, each pair over the rows where both features are known."""
+    xp = namespace(X)
+    rows, weight = observations(X, weight)
+    known = ~xp.isnan(rows)
+    if not bool(known.any(0).all()):
+        column = int(xp.nonzero(~known.any(0))[0][0])
+        raise ValueError(f"feature {column} has no observed value (of positive weight); drop it.")
+    # A missing value is replaced by the smallest one of its feature, and gets weight zero.
+    filled = xp.where(known, rows, xp.amin(xp.where(known, rows, xp.inf + xp.zeros_like(rows)), 0))
+    known = xp.where(known, xp.ones_like(rows), xp.zeros_like(rows))
+    weight = weight[:, None]
+    location, rest, unit, constant, *_ = centre(filled, weight * known / (weight * known).sum(0))
+    rest = rest * known
+    total = (known * weight).T @ known
+    safe = xp.where(total > 0, total, xp.ones_like(total))
+    mean = (rest * weight).T @ known / safe  # entry i, j: the mean of feature i over the rows where j is known
+    # The means were subtracted before, so these two terms are not large numbers with a small difference.
+    covariance = in_units((rest * weight).T @ rest / safe - mean * mean.T, unit)
+    squares = (known * weight**2).T @ known
+    values = X.shape[2] if X.ndim == 3 else 1  # the values of one sample are not independent, so they count as one
+    effective = total**2 / xp.where(squares > 0, squares, xp.ones_like(squares)) / values
+    unknown = effective <= ddof  # in particular the pairs never seen together
+    if bool(unknown.any()):
+        warnings.warn(
+            f"{int(upper_values(unknown).sum())} pairs of features are observed together in too few samples; "
+            "their covariance is set to 0.",
+            stacklevel=4,
+        )
+    check_variances(covariance.diagonal(), constant | unknown.diagonal())
+    effective = xp.where(unknown, ddof + xp.ones_like(effective), effective)
+    covariance = xp.where(unknown, xp.zeros_like(covariance), covariance / (1 - ddof / effective))
+    return Moments(location, (covariance + covariance.T) / 2, effective)
+
+
+# -- variances of products ------------------------------------------------------------------------
+
+
+def product_variances(X: DataLike, moments: Moments, sample_weight: ColumnLike | None = None) -> Any:
     r"""Return :math:`\theta_{ij}`, the variance over samples of the products behind ``c_ij``.
 
     .. math:: \theta_{ij} = \frac1t \sum_k \left[(x_{ki} - \mu_i)(x_{kj} - \mu_j) - c_{ij}\right]^2
@@ -91,84 +141,52 @@ def product_variances(X: Any, moments: Moments, sample_weight: Any = None) -> An
     """
     theta, unit = _product_variances(X, moments, sample_weight)
     result = in_units(in_units(theta, unit), unit)
-    xp = namespace(result)
-    if not bool(xp.isfinite(result).all()) or bool(((result == 0) & (theta > 0)).any()):
+    if not bool(namespace(result).isfinite(result).all()) or bool(((result == 0) & (theta > 0)).any()):
         raise ValueError("X has values too large or too small for their fourth powers; rescale its features.")
     return result
 
 
-def product_deviations(X: Any, moments: Moments, sample_weight: Any = None) -> Any:
-    r"""Return :math:`\sqrt{\theta_{ij}}`, see :func:`product_variances`, wherever the covariances are numbers."""
+def product_deviations(X: DataLike, moments: Moments, sample_weight: ColumnLike | None = None) -> Any:
+    r"""Return :math:`\sqrt{\theta_{ij}}`, see :func:`product_variances`; it exists wherever the covariances do."""
     theta, unit = _product_variances(X, moments, sample_weight)
     return in_units(theta**0.5, unit)
 
 
-def _product_variances(X: Any, moments: Moments, sample_weight: Any) -> tuple[Any, Any]:
-    """Return theta in units of the features, and these."""
-    X = as_sample(X)
-    xp = namespace(X)
-    weight = check_weight(sample_weight, X)
+def _product_variances(X: DataLike, moments: Moments, sample_weight: ColumnLike | None) -> tuple[Any, Any]:
+    """Return theta of the features divided by powers of two, and these powers."""
+    sample: Any = as_floating(X)
+    xp = namespace(sample)
+    weight = check_weight(sample_weight, sample)
     share = weight / weight.sum()
     variance = moments.covariance.diagonal()
     unit = power_of_two(xp.clip(variance, 0, None) ** 0.5)
     C = in_units(moments.covariance, 1 / unit)
-    centring = (slice(None), None) if X.ndim == 3 else slice(None)
-    rest = (X - moments.location[centring]) / unit[centring]
-    rest = xp.where((variance == 0)[centring], 0 * rest, rest)  # constants, up to rounding
-    if X.ndim == 2:
-        known = ~xp.isnan(X)
-        squares = xp.where(known, rest, xp.zeros_like(X)) ** 2
-        second = (squares * share[:, None]).T @ squares
-        if not bool(known.all()):
-            known = xp.where(known, xp.ones_like(X), xp.zeros_like(X))
-            seen = (known * share[:, None]).T @ known
-            second = second / xp.where(seen > 0, seen, xp.ones_like(seen))
-        return _non_negative(_symmetric(second) - C**2), unit
-    if bool(xp.isnan(X).any()):
-        raise ValueError("the adaptive threshold takes missing values in (t, N) data only; impute first.")
-    theta = 0 * C
-    for sample, part in zip(rest, share, strict=True):
-        # Two different arrays again.
-        theta = theta + part * ((sample / X.shape[2]) @ sample.T) ** 2
-    return _non_negative(theta - C**2), unit
+    per_feature = (slice(None), None) if sample.ndim == 3 else slice(None)
+    rest = (sample - moments.location[per_feature]) / unit[per_feature]
+    rest = xp.where((variance == 0)[per_feature], 0 * rest, rest)  # constants, up to rounding
+    if sample.ndim == 3:
+        if bool(xp.isnan(sample).any()):
+            raise ValueError("the adaptive threshold takes missing values in (t, N) data only; impute first.")
+        theta = 0 * C
+        for values, part in zip(rest, share, strict=True):
+            # A product of two different arrays, for the reason given in weighted_moments.
+            theta = theta + part * ((values / sample.shape[2]) @ values.T) ** 2
+        return xp.clip(theta - C**2, 0, None), unit
+    known = ~xp.isnan(sample)
+    squares = xp.where(known, rest, xp.zeros_like(sample)) ** 2
+    theta = (squares * share[:, None]).T @ squares
+    if not bool(known.all()):
+        known = xp.where(known, xp.ones_like(sample), xp.zeros_like(sample))
+        seen = (known * share[:, None]).T @ known
+        theta = theta / xp.where(seen > 0, seen, xp.ones_like(seen))
+    return xp.clip((theta + theta.T) / 2 - C**2, 0, None), unit
 
 
-def _pairwise(X: Any, weight: Any, ddof: float) -> Moments:
-    xp = namespace(X)
-    rows, weight = observations(X, weight)
-    known = ~xp.isnan(rows)
-    if not bool(known.any(0).all()):
-        column = int(xp.nonzero(~known.any(0))[0][0])
-        raise ValueError(f"feature {column} has no observed value (of positive weight); drop it.")
-    # What is not known takes a value of its feature, of weight zero.
-    filled = xp.where(known, rows, xp.amin(xp.where(known, rows, xp.inf + xp.zeros_like(rows)), 0))
-    known = xp.where(known, xp.ones_like(rows), xp.zeros_like(rows))
-    weight = weight[:, None]
-    location, centred, unit, constant, *_ = centre(filled, weight * known / (weight * known).sum(0))
-    centred = centred * known
-    total = (known * weight).T @ known
-    safe = xp.where(total > 0, total, xp.ones_like(total))
-    mean = (centred * weight).T @ known / safe  # mean of i over the rows where j is known
-    # The means were taken out before, so the differences of these sums are not small against their terms.
-    covariance = in_units((centred * weight).T @ centred / safe - mean * mean.T, unit)
-    squares = (known * weight**2).T @ known
-    values = X.shape[2] if X.ndim == 3 else 1  # of a sample: not independent, so they count as one
-    effective = total**2 / xp.where(squares > 0, squares, xp.ones_like(squares)) / values
-    unknown = effective <= ddof  # in particular the pairs never seen together
-    if bool(unknown.any()):
-        warnings.warn(
-            f"{int(upper_values(unknown).sum())} pairs of features are observed together in too few samples; "
-            "their covariance is set to 0.",
-            stacklevel=4,
-        )
-    check_variances(covariance.diagonal(), constant | unknown.diagonal())
-    effective = xp.where(unknown, ddof + xp.ones_like(effective), effective)
-    covariance = xp.where(unknown, xp.zeros_like(covariance), covariance / (1 - ddof / effective))
-    return Moments(location, _symmetric(covariance), effective)
+# -- samples and their weights --------------------------------------------------------------------
 
 
-def observations(X: Any, weight: Any) -> tuple[Any, Any]:
-    """Return the (t F, N) table of node observations of positive weight, sample after sample, and their weights."""
+def observations(X: Array, weight: Array) -> tuple[Array, Array]:
+    """Return the observations of positive weight as a (t F, N) table, sample after sample, and their weights."""
     if not bool((weight > 0).all()):
         X, weight = X[weight > 0], weight[weight > 0]
     if X.ndim == 2:
@@ -177,30 +195,18 @@ def observations(X: Any, weight: Any) -> tuple[Any, Any]:
     return rows, weight.repeat_interleave(X.shape[2]) if is_torch(weight) else weight.repeat(X.shape[2])
 
 
-def as_sample(X: Any) -> Any:
-    """Return ``X`` as floating data of shape (t, N) or (t, N, F), or say what is wrong with it."""
-    X = as_floating(X)
-    if X.ndim not in (2, 3) or 0 in X.shape:
-        raise ValueError(f"X must have shape (t, N) or (t, N, F), none of them 0, got {tuple(X.shape)}.")
-    return X
+@overload
+def check_weight(sample_weight: ColumnLike | None, X: np.ndarray) -> np.ndarray: ...
+@overload
+def check_weight(sample_weight: ColumnLike | None, X: Tensor) -> Tensor: ...
+def check_weight(sample_weight: ColumnLike | None, X: Array) -> Array:
+    """Return one weight per row of ``X``, divided by the largest one, or say what is wrong with the weights.
 
-
-def effective_samples(weight: Any) -> float:
-    r"""Return the effective number of samples, :math:`(\sum w)^2 / \sum w^2`."""
-    weight = weight / weight.max()  # no square overflows or vanishes then
-    return float(weight.sum()) ** 2 / float((weight**2).sum())
-
-
-def check_weight(sample_weight: Any, X: Any) -> Any:
-    """Return one weight per row of ``X``, of its kind and dtype, as shares of the largest; or say what is wrong."""
-    return relative_weight(sample_weight, X)[0]
-
-
-def relative_weight(sample_weight: Any, X: Any) -> tuple[Any, float]:
-    """Return what :func:`check_weight` does, and the largest weight."""
+    The weights are an array or a tensor of the dtype of ``X``; without ``sample_weight`` all of them are 1.
+    """
     if sample_weight is None:
-        return namespace(X).ones_like(X[(slice(None),) + (0,) * (X.ndim - 1)]), 1.0
-    weight = as_floating(sample_weight if is_torch(X) else to_numpy(sample_weight), "sample_weight")
+        return namespace(X).ones_like(X[(slice(None),) + (0,) * (X.ndim - 1)])
+    weight: Any = as_floating(sample_weight if is_torch(X) else to_numpy(sample_weight), "sample_weight")
     weight = weight.to(X.device).double() if is_torch(weight) else weight.astype(np.float64)
     if weight.ndim == 0:
         weight = namespace(weight).broadcast_to(weight, (X.shape[0],))
@@ -209,21 +215,24 @@ def relative_weight(sample_weight: Any, X: Any) -> tuple[Any, float]:
     largest = float(weight.max())
     if not (0 < largest < math.inf) or not bool((weight >= 0).all()):
         raise ValueError("sample_weight must be finite, not negative, and not all zero.")
-    return like(weight / largest, X), largest
+    return like(weight / largest, X)
+
+
+def relative_weight(sample_weight: ColumnLike | None, X: Array) -> tuple[Array, float]:
+    """Return what :func:`check_weight` returns, and the largest weight."""
+    weight = check_weight(sample_weight, X)
+    return weight, 1.0 if sample_weight is None else float(to_numpy(sample_weight).max())
+
+
+def effective_samples(weight: AnyArray) -> float:
+    r"""Return the effective number of samples, :math:`(\sum w)^2 / \sum w^2`."""
+    weight = weight / weight.max()  # then no square overflows or vanishes
+    return float(weight.sum()) ** 2 / float((weight**2).sum())
 
 
 def check_ddof(n_samples: float, ddof: float) -> None:
-    """Raise where ``ddof`` leaves no degree of freedom."""
+    """Raise an error where ``ddof`` leaves no degree of freedom."""
     if isinstance(ddof, bool) or not isinstance(ddof, Real) or not abs(ddof) < math.inf:
         raise ValueError(f"ddof must be a number, got {ddof!r}.")
     if n_samples <= ddof:
         raise ValueError(f"ddof={ddof} needs more than {ddof} samples, got {n_samples:g}.")
-
-
-def _symmetric(C: Any) -> Any:
-    """Remove the rounding by which a matrix product misses symmetry."""
-    return (C + C.T) / 2
-
-
-def _non_negative(theta: Any) -> Any:
-    return namespace(theta).clip(theta, 0, None)

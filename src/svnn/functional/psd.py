@@ -11,9 +11,9 @@ import scipy.sparse as sp
 from scipy.sparse.csgraph import connected_components
 
 from svnn.functional._array import is_torch, like, namespace
+from svnn.functional._centring import power_of_two
 from svnn.functional._lanczos import lowest_bound
 from svnn.functional._matrix import is_sparse_tensor, like_tensor, plain_values, stored_matrix
-from svnn.functional._spread import power_of_two
 
 if TYPE_CHECKING:
     from torch import Tensor

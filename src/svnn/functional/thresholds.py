@@ -1,15 +1,19 @@
-"""Thresholding rules: which entries of a covariance survive, and by how much they shrink."""
+"""Thresholding rules: which entries of a covariance survive, and by how much they shrink.
+
+The *size* of an entry is its absolute value :math:`|c_{ij}|`.
+"""
 
 from __future__ import annotations
 
 import math
-from collections.abc import Callable
-from numbers import Real
-from typing import Any
+from functools import partial
+from numbers import Integral, Real
+from types import ModuleType
+from typing import Any, Protocol
 
 import numpy as np
 
-from svnn._types import Array
+from svnn._types import AnyArray, Array, Numbers, Threshold
 from svnn.functional._array import (
     as_floating,
     as_matrix,
@@ -23,13 +27,33 @@ from svnn.functional._array import (
     upper_values,
 )
 
-#: Moduli that differ by at most this share are tied at a cut: by so much the same one differs where it is summed in
-#: another order in single precision. It is the same for all dtypes, so that they agree about the threshold.
+#: Sizes that differ by at most this share of themselves are tied at a cut: one and the same covariance differs by so
+#: much where it is summed in another order in single precision. All dtypes use the same share, so that they agree about
+#: the threshold.
 _TIE = 2.0**-18
 
 
-def hard_threshold(C: Array, threshold: Any, keep_diagonal: bool = True) -> Array:
-    r"""Set the entries smaller than ``threshold`` in modulus to zero (Def. 2).
+class MatrixRule(Protocol):
+    """A rule for whole matrices, such as :func:`hard_threshold`."""
+
+    def __call__(self, C: Array, threshold: Threshold, keep_diagonal: bool = True) -> Array:
+        """Return the thresholded matrix."""
+        ...
+
+
+class EntryRule(Protocol):
+    """A rule for entries of any shape, computed with the functions of ``xp``, which is numpy or torch."""
+
+    def __call__(self, xp: ModuleType, entries: Array, threshold: Threshold) -> Array:
+        """Return the thresholded entries."""
+        ...
+
+
+# -- the rules for matrices -----------------------------------------------------------------------
+
+
+def hard_threshold(C: Array, threshold: Threshold, keep_diagonal: bool = True) -> Array:
+    r"""Set to zero the entries whose absolute value is below ``threshold`` (Definition 2 of the paper).
 
     .. math:: \eta(C)_{ij} = c_{ij} \text{ if } |c_{ij}| \ge \text{threshold, else } 0
 
@@ -37,13 +61,13 @@ def hard_threshold(C: Array, threshold: Any, keep_diagonal: bool = True) -> Arra
     ----------
     C : ndarray or Tensor of shape (N, N)
     threshold : float or array of shape (N, N)
-        The paper's :math:`\tau/\sqrt t`; an array gives each entry its own.
+        :math:`\tau/\sqrt t` in the paper. An array gives each entry its own threshold.
     keep_diagonal : bool, default=True
-        Never threshold the variances. False is the paper's literal definition.
+        Never threshold the variances. False thresholds them too, as the definition in the paper does.
 
     Returns
     -------
-    Array like ``C``
+    ndarray or Tensor of shape (N, N)
 
     Examples
     --------
@@ -55,8 +79,8 @@ def hard_threshold(C: Array, threshold: Any, keep_diagonal: bool = True) -> Arra
     return _apply(_hard, C, threshold, keep_diagonal)
 
 
-def soft_threshold(C: Array, threshold: Any, keep_diagonal: bool = True) -> Array:
-    r"""Move every entry towards zero by ``threshold``, stopping there (Def. 3).
+def soft_threshold(C: Array, threshold: Threshold, keep_diagonal: bool = True) -> Array:
+    r"""Move every entry towards zero by ``threshold``, and no further than zero (Definition 3 of the paper).
 
     .. math:: \eta(C)_{ij} = \operatorname{sign}(c_{ij}) \max(|c_{ij}| - \text{threshold}, 0)
 
@@ -65,18 +89,19 @@ def soft_threshold(C: Array, threshold: Any, keep_diagonal: bool = True) -> Arra
     Examples
     --------
     >>> import numpy as np
-    >>> soft_threshold(np.array([[1.0, -0.5], [-0.5, 1.0]]), 0.25)
-    array([[ 1.  , -0.25],
-           [-0.25,  1.  ]])
+    >>> C = np.array([[1.0, -0.5], [-0.5, 1.0]])
+    >>> float(soft_threshold(C, 0.25)[0, 1])
+    -0.25
     """
     return _apply(_soft, C, threshold, keep_diagonal)
 
 
-def scad_threshold(C: Array, threshold: Any, keep_diagonal: bool = True, a: float = 3.7) -> Array:
-    r"""Smoothly clipped absolute deviation: soft for small entries, the identity for large ones.
+def scad_threshold(C: Array, threshold: Threshold, keep_diagonal: bool = True, a: float = 3.7) -> Array:
+    r"""Shrink small entries as :func:`soft_threshold` does, and leave large ones unchanged.
 
-    Soft up to ``2 threshold``, linear up to ``a threshold``, unchanged beyond (Fan & Li 2001).
-    Parameters and result are those of :func:`hard_threshold`.
+    This is the rule of the smoothly clipped absolute deviation (Fan & Li 2001): soft thresholding up to
+    ``2 threshold``, linear up to ``a threshold``, the identity beyond. Parameters and result are otherwise those of
+    :func:`hard_threshold`.
 
     Examples
     --------
@@ -85,30 +110,26 @@ def scad_threshold(C: Array, threshold: Any, keep_diagonal: bool = True, a: floa
     array([[1. , 0.9],
            [0.9, 1. ]])
     """
-    if not a > 2:
-        raise ValueError(f"a must be larger than 2, got {a!r}.")
-    return _apply(lambda xp, c, s: _scad(xp, c, s, a), C, threshold, keep_diagonal)
+    return _apply(partial(_scad, a=a), C, threshold, keep_diagonal)
 
 
-def adaptive_lasso_threshold(C: Array, threshold: Any, keep_diagonal: bool = True, eta: float = 4.0) -> Array:
-    r"""Shrink by a share that fades for large entries: :math:`c\,(1 - |\text{threshold}/c|^\eta)_+`.
+def adaptive_lasso_threshold(C: Array, threshold: Threshold, keep_diagonal: bool = True, eta: float = 4.0) -> Array:
+    r"""Multiply every entry by :math:`(1 - |\text{threshold}/c_{ij}|^\eta)_+`, which is close to 1 for large entries.
 
-    Parameters and result are those of :func:`hard_threshold`.
+    Parameters and result are otherwise those of :func:`hard_threshold`.
 
     Examples
     --------
     >>> import numpy as np
-    >>> adaptive_lasso_threshold(np.array([[1.0, 0.2], [0.2, 1.0]]), 0.1)
-    array([[1.    , 0.1875],
-           [0.1875, 1.    ]])
+    >>> C = np.array([[1.0, 0.2], [0.2, 1.0]])
+    >>> float(adaptive_lasso_threshold(C, 0.1)[0, 1])
+    0.1875
     """
-    if not eta > 0:
-        raise ValueError(f"eta must be positive, got {eta!r}.")
-    return _apply(lambda xp, c, s: _adaptive_lasso(xp, c, s, eta), C, threshold, keep_diagonal)
+    return _apply(partial(_adaptive_lasso, eta=eta), C, threshold, keep_diagonal)
 
 
 #: The rules by the names that ``AdaptiveThreshold(rule=...)`` takes.
-RULES: dict[str, Callable[..., Any]] = {
+RULES: dict[str, MatrixRule] = {
     "hard": hard_threshold,
     "soft": soft_threshold,
     "scad": scad_threshold,
@@ -116,10 +137,64 @@ RULES: dict[str, Callable[..., Any]] = {
 }
 
 
-def universal_threshold(n_samples: Any, n_features: int, scale: float = 2.0) -> Any:
-    r"""Threshold for correlations above which an entry is unlikely to be noise.
+def _apply(rule: EntryRule, C: Array, threshold: Threshold, keep_diagonal: bool) -> Array:
+    C = as_matrix(C)
+    xp = namespace(C)
+    limit = like(as_floating(threshold, "threshold"), C)
+    if not bool((limit >= 0).all()):
+        raise ValueError("threshold must be a number >= 0 (or an array of such numbers).")
+    result = rule(xp, C, limit)
+    return xp.where(off_diagonal(C), result, C) if keep_diagonal else result
+
+
+# -- the rules for entries ------------------------------------------------------------------------
+
+
+def _hard(xp: ModuleType, entries: Array, threshold: Threshold) -> Array:
+    return xp.where(abs(entries) >= threshold, entries, 0 * entries)
+
+
+def _soft(xp: ModuleType, entries: Array, threshold: Threshold) -> Array:
+    return xp.sign(entries) * xp.clip(abs(entries) - threshold, 0, None)
+
+
+def _scad(xp: ModuleType, entries: Array, threshold: Threshold, a: float = 3.7) -> Array:
+    if not a > 2:
+        raise ValueError(f"a must be larger than 2, got {a!r}.")
+    middle = ((a - 1) * entries - xp.sign(entries) * a * threshold) / (a - 2)
+    return xp.where(
+        abs(entries) <= 2 * threshold,
+        _soft(xp, entries, threshold),
+        xp.where(abs(entries) <= a * threshold, middle, entries),
+    )
+
+
+def _adaptive_lasso(xp: ModuleType, entries: Array, threshold: Threshold, eta: float = 4.0) -> Array:
+    if not eta > 0:
+        raise ValueError(f"eta must be positive, got {eta!r}.")
+    divisor = xp.where(entries == 0, xp.ones_like(entries), abs(entries))
+    return xp.where(abs(entries) > threshold, entries * (1 - (threshold / divisor) ** eta), 0 * entries)
+
+
+#: The same rules for entries of any shape.
+ENTRYWISE: dict[str, EntryRule] = {"hard": _hard, "soft": _soft, "scad": _scad, "adaptive_lasso": _adaptive_lasso}
+
+
+# -- where to cut ---------------------------------------------------------------------------------
+
+
+def universal_threshold(n_samples: Numbers, n_features: int, scale: float = 2.0) -> Numbers:
+    r"""Return the threshold for correlations above which an entry is unlikely to be noise.
 
     .. math:: \text{scale} \sqrt{\log N / t}
+
+    Parameters
+    ----------
+    n_samples : float or array
+        The number t of samples; an array gives each pair of features its own number.
+    n_features : int
+        The number N of features.
+    scale : float, default=2.0
 
     Examples
     --------
@@ -147,10 +222,10 @@ def pairs_for_density(n_features: int, density: float) -> int:
 def threshold_for_density(C: Array, density: float) -> float:
     """Return the threshold that keeps ``round(density * N(N-1)/2)`` off-diagonal pairs.
 
-    It lies halfway between the smallest kept modulus and the next smaller one (zero where there is
-    none), so that hard and soft thresholding keep the same pairs and no kept one becomes zero.
-    Moduli that differ by rounding only are one. Pairs tied at the cut stay together, as with any
-    threshold; :func:`largest_pairs` breaks ties to keep the exact number.
+    It lies halfway between the smallest absolute value that is kept and the next smaller one (or zero, where there is
+    no smaller one). So hard and soft thresholding keep the same pairs: soft thresholding makes no kept pair zero.
+    Absolute values that differ only by rounding count as equal. Pairs that are equal at the cut are kept or dropped
+    together, as with any threshold; :func:`largest_pairs` breaks such ties to keep the exact number.
 
     Examples
     --------
@@ -160,31 +235,31 @@ def threshold_for_density(C: Array, density: float) -> float:
     0.2
     """
     C = as_matrix(C)
-    moduli = abs(upper_values(C))
+    sizes = abs(upper_values(C))
     kept = pairs_for_density(C.shape[0], density)
-    if kept == len(moduli):
+    if kept == len(sizes):
         return 0.0
     if kept == 0:
-        return float(np.nextafter(float(moduli.max()), np.inf)) * (1 + 1e-6)
-    smallest_kept = float(_kth_largest(moduli, kept))
-    smaller = moduli[moduli < clearly_below(smallest_kept)]
+        return float(np.nextafter(float(sizes.max()), np.inf)) * (1 + 1e-6)
+    smallest_kept = float(_kth_largest(sizes, kept))
+    smaller = sizes[sizes < clearly_below(smallest_kept)]
     return halfway(float(smaller.max()) if len(smaller) else 0.0, smallest_kept)
 
 
-def clearly_below(modulus: Any) -> Any:
-    """Return what a number has to be below to differ from ``modulus`` by more than rounding."""
-    return modulus * (1 - _TIE)
+def clearly_below(size: Numbers) -> Numbers:
+    """Return the number below which a size differs from ``size`` by more than rounding."""
+    return size * (1 - _TIE)
 
 
-def halfway(below: Any, above: Any) -> Any:
-    """Return the middle of two numbers; it does not overflow."""
+def halfway(below: Numbers, above: Numbers) -> Numbers:
+    """Return the middle of two numbers, without the overflow that their sum may have."""
     return below + (above - below) / 2
 
 
 def largest_pairs(C: Array, density: float) -> Array:
-    """Return the mask of exactly the ``round(density * N(N-1)/2)`` largest pairs, and the diagonal.
+    """Return a mask of the ``round(density * N(N-1)/2)`` off-diagonal pairs with the largest absolute values.
 
-    Ties at the cut are broken in row order.
+    The mask is true on the diagonal too. Ties at the cut are broken in row order, so the number of pairs is exact.
 
     Examples
     --------
@@ -195,23 +270,23 @@ def largest_pairs(C: Array, density: float) -> Array:
            [False, False,  True]])
     """
     C = as_matrix(C)
-    moduli = abs(upper_values(C))
+    sizes = abs(upper_values(C))
     kept = pairs_for_density(C.shape[0], density)
     if kept == 0:
-        mask = moduli < 0
+        mask = sizes < 0
     else:
-        cut = _kth_largest(moduli, kept)
-        mask, tied = moduli > cut, moduli == cut
-        # The first tied pairs fill what the strictly larger ones leave free.
+        cut = _kth_largest(sizes, kept)
+        mask, tied = sizes > cut, sizes == cut
+        # The pairs above the cut leave some places free; the first of the tied pairs fill them.
         mask = mask | (tied & (namespace(C).cumsum(tied, 0) <= kept - mask.sum()))
     return from_upper(mask, C, True)
 
 
 def top_k_pairs(C: Array, k: int) -> Array:
-    """Return the mask of each row's ``k`` largest off-diagonal entries, and the diagonal.
+    """Return a mask of the ``k`` off-diagonal entries of each row that have the largest absolute values.
 
-    A pair is kept where it is among the largest of either of its rows, so the mask is symmetric
-    and a row can have more than ``k``. Ties are broken in column order.
+    A pair is kept where it is among the largest ones of either of its rows, so the mask is symmetric, and a row can
+    have more than ``k``. The mask is true on the diagonal too. Ties are broken in column order.
 
     Examples
     --------
@@ -224,11 +299,11 @@ def top_k_pairs(C: Array, k: int) -> Array:
     """
     C = as_matrix(C)
     xp = namespace(C)
-    # The diagonal comes first in its row, ahead of the k others.
-    moduli = xp.where(off_diagonal(C), abs(C), xp.inf + 0 * C)
-    order: Any = np.argsort(-moduli, 1, kind="stable") if xp is np else xp.argsort(-moduli, stable=True)
-    mask: Any = ~off_diagonal(C)
+    # An infinite diagonal comes first in its row, ahead of the k others.
+    sizes = xp.where(off_diagonal(C), abs(C), xp.inf + 0 * C)
+    order: Any = np.argsort(-sizes, 1, kind="stable") if xp is np else xp.argsort(-sizes, stable=True)
     order = order[:, : check_top_k(k) + 1]
+    mask: Any = ~off_diagonal(C)
     if xp is np:
         np.put_along_axis(mask, order, True, 1)
     else:
@@ -237,11 +312,11 @@ def top_k_pairs(C: Array, k: int) -> Array:
 
 
 def top_k_thresholds(C: Array, k: int) -> Array:
-    """Return for each row the threshold between its ``k`` largest off-diagonal moduli and the rest.
+    """Return for each row the threshold between its ``k`` largest off-diagonal entries and the others.
 
-    It lies halfway between the last kept modulus and the next smaller one, as in
-    :func:`threshold_for_density`, and is 0 where none is dropped. The threshold of a pair is the
-    smaller one of its two rows.
+    It lies halfway between the absolute values of the last entry that is kept and of the next smaller one, as in
+    :func:`threshold_for_density`. It is 0 where no entry is dropped. The threshold of a pair is the smaller one of the
+    thresholds of its two rows.
 
     Examples
     --------
@@ -254,58 +329,21 @@ def top_k_thresholds(C: Array, k: int) -> Array:
     xp = namespace(C)
     if check_top_k(k) >= len(C) - 1:
         return 0 * C.diagonal()
-    moduli = xp.where(off_diagonal(C), abs(C), 0 * C)
-    ordered = xp.sort(moduli, axis=1) if xp is np else xp.sort(moduli, dim=1).values
+    sizes = xp.where(off_diagonal(C), abs(C), 0 * C)
+    ordered = xp.sort(sizes, axis=1) if xp is np else xp.sort(sizes, dim=1).values
     cut = ordered[:, -k]
-    smaller = xp.where(moduli < clearly_below(cut)[:, None], moduli, 0 * moduli)
+    smaller = xp.where(sizes < clearly_below(cut)[:, None], sizes, 0 * sizes)
     return halfway(xp.amax(smaller, 1), cut)
 
 
-def check_top_k(k: Any) -> int:
-    """Return ``k`` where it is a number of neighbours."""
-    if isinstance(k, bool) or not isinstance(k, (int, np.integer)) or k < 1:
+def check_top_k(k: object) -> int:
+    """Return ``k`` as an int where it is a possible number of neighbours."""
+    if isinstance(k, bool) or not isinstance(k, Integral) or int(k) < 1:
         raise ValueError(f"top_k must be an integer >= 1, got {k!r}.")
     return int(k)
 
 
-def _apply(rule: Callable[..., Any], C: Array, threshold: Any, keep_diagonal: bool) -> Array:
-    C = as_matrix(C)
-    xp = namespace(C)
-    threshold = like(as_floating(threshold, "threshold"), C)
-    if not bool((threshold >= 0).all()):
-        raise ValueError("threshold must be a number >= 0 (or an array of such numbers).")
-    result = rule(xp, C, threshold)
-    return xp.where(off_diagonal(C), result, C) if keep_diagonal else result
-
-
-def _hard(xp: Any, c: Any, s: Any) -> Any:
-    return xp.where(abs(c) >= s, c, 0 * c)
-
-
-def _soft(xp: Any, c: Any, s: Any) -> Any:
-    return xp.sign(c) * xp.clip(abs(c) - s, 0, None)
-
-
-def _scad(xp: Any, c: Any, s: Any, a: float) -> Any:
-    middle = ((a - 1) * c - xp.sign(c) * a * s) / (a - 2)
-    return xp.where(abs(c) <= 2 * s, _soft(xp, c, s), xp.where(abs(c) <= a * s, middle, c))
-
-
-def _adaptive_lasso(xp: Any, c: Any, s: Any, eta: float) -> Any:
-    modulus = xp.where(c == 0, xp.ones_like(c), abs(c))
-    return xp.where(abs(c) > s, c * (1 - (s / modulus) ** eta), 0 * c)
-
-
-#: The rules on entries of any shape: ``rule(namespace, entries, thresholds)``.
-ENTRYWISE: dict[str, Callable[..., Any]] = {
-    "hard": _hard,
-    "soft": _soft,
-    "scad": lambda xp, c, s: _scad(xp, c, s, 3.7),
-    "adaptive_lasso": lambda xp, c, s: _adaptive_lasso(xp, c, s, 4.0),
-}
-
-
-def _kth_largest(values: Any, k: int) -> Any:
+def _kth_largest(values: AnyArray, k: int) -> Any:
     if is_torch(values):
         return values.kthvalue(len(values) - k + 1).values
     return np.partition(values, len(values) - k)[len(values) - k]

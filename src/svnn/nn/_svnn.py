@@ -154,7 +154,7 @@ class SVNN(nn.Module):
             elif layer is not self.filters[-1]:
                 u = x.filtered(*weights)
             else:
-                return [x[i : i + rows].filtered(*weights) for i in range(0, max(len(x), 1), rows)]
+                return [x[i : i + rows].filtered(*weights) for i in range(0, max(x.shape[0], 1), rows)]
         assert u is not None
         return list(u.split(rows)) if u.ndim > 2 else [u]
 

@@ -67,6 +67,8 @@ def as_operator(
     if backend not in BACKENDS:
         raise ValueError(f"backend must be one of {BACKENDS}, got {backend!r}.")
     if isinstance(C, CovarianceOperator):
+        if backend in ("auto", C.backend) and device is None and dtype is None:
+            return C
         operator, device, dtype = C, device or C.device, dtype or C.dtype
         if backend not in ("auto", C.backend):
             sparse = backend == "csr" and not C.requires_grad
@@ -74,6 +76,8 @@ def as_operator(
             operator.scale = C.scale
     else:
         operator = _stored(stored_matrix(C), backend, device)
+    if device is None and dtype is None:
+        return operator
     target = torch.device(device or operator.device)
     if operator.device == target and dtype in (None, operator.dtype):
         return operator

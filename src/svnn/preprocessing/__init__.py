@@ -1,4 +1,4 @@
-"""From raw measurements to values per node."""
+"""Transformers that turn raw measurements into the values of each node."""
 
 from svnn.preprocessing._window_features import WindowFeatures
 

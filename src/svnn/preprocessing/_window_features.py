@@ -1,64 +1,77 @@
-"""Windows of raw samples as a few features per node."""
+"""Windows of raw samples, summarised by a few features per node."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Collection, Iterator, Sequence
 from numbers import Integral, Real
-from typing import Any
+from typing import Self
 
 import numpy as np
-from sklearn.base import BaseEstimator, TransformerMixin
+from sklearn.base import BaseEstimator, OneToOneFeatureMixin, TransformerMixin
+from sklearn.utils import Tags
 from sklearn.utils.metaestimators import available_if
-from sklearn.utils.validation import _check_feature_names_in, check_is_fitted
+from sklearn.utils.validation import check_is_fitted
 
+from svnn._parameters import (
+    Rule,
+    anything,
+    boolean,
+    check_parameters,
+    declared,
+    either,
+    number,
+    one_of,
+    parameter,
+    sizes,
+)
+from svnn._types import DataLike
 from svnn._validation import check_data
 from svnn.functional._array import to_numpy
 from svnn.preprocessing import _statistics as stats
 
 MOMENTS = ("mean", "std", "skewness", "kurtosis")
 EXTRAS = ("range", "min", "max", "roughness", "crossings")
-LAYOUTS = ("nodes", "table")
-#: Features that are magnitudes: positive, and compared by ratios.
+#: Features that are magnitudes: positive numbers that are compared by their ratios.
 _MAGNITUDES = ("std", "kurtosis", "range", "roughness")
-#: Part of a magnitude's typical value at which its logarithm is cut off.
+#: A magnitude below this part of its typical value is raised to it before the logarithm is taken.
 _FLOOR = 1e-3
-#: Values of X that are worked on at once; bounds memory, not results.
+#: Values of X that are worked on at once. It bounds memory and does not change results.
 _VALUES = 2**22
 
 
+def _some_of(known: tuple[str, ...]) -> Rule:
+    """Some of these names, in any order."""
+
+    def holds(value: object) -> bool:
+        return isinstance(value, Collection) and not isinstance(value, str) and set(value) <= set(known)
+
+    named = ", ".join(f'"{name}"' for name in known)
+    return Rule(f"a sequence of names from {known}", holds, f"sequence of {{{named}}}")
+
+
+def _shares() -> Rule:
+    """A sequence of numbers between 0 and 1."""
+
+    def holds(value: object) -> bool:
+        return isinstance(value, Collection) and all(isinstance(q, Real) and 0 <= float(q) <= 1 for q in value)
+
+    return Rule("a sequence of numbers in [0, 1]", holds, "sequence of float in [0, 1]")
+
+
+@declared
 class WindowFeatures(TransformerMixin, BaseEstimator):
     r"""Summarise windows (t, N, F) of raw samples by D features per node.
 
     A covariance filter takes the F values of a node in the same order for every sample. In a window cut from a
-    running measurement they have none: a step of the left foot may come at any of the F times, and a filter on raw
-    samples cannot see past that phase. Moments and energies of frequency bands do not depend on it.
-
-    Parameters
-    ----------
-    moments : sequence of {"mean", "std", "skewness", "kurtosis"}, default=all four
-    extras : sequence of {"range", "min", "max", "roughness", "crossings"}, default=("range",)
-        "roughness" is the root mean square of the steps from sample to sample (the jerk of an acceleration),
-        "crossings" the share of the steps on which the window crosses its mean.
-    quantiles : sequence of float in [0, 1], default=()
-    bands : int or sequence of float, default=4
-        Energies of frequency bands: so many bands with geometric edges between the lowest frequency and the highest,
-        or the edges themselves, in units of ``sampling_rate``. 0 leaves them out.
-    lags : sequence of int, default=()
-        Autocorrelations at these lags.
-    sampling_rate : float, optional
-        Samples per unit of time. Without it frequencies are in cycles per sample, at most 0.5.
-    log : bool, default=True
-        Take the logarithm of magnitudes: standard deviation, kurtosis, range, roughness and energies. What differs
-        between people or devices by a factor then differs by a shift.
-    layout : {"nodes", "table"}, default="nodes"
-        "nodes" gives (t, N, D), D values for each of the N nodes. "table" gives (t, N·D), every feature of every
-        channel as a node of its own, so that a covariance sees how features go together, across channels and within.
+    running measurement this order means nothing: a step of the left foot may come at any of the F times, and a filter
+    on raw samples cannot see past that phase. Moments and energies of frequency bands do not depend on the phase.
 
     Attributes
     ----------
     value_names_ : list of D names
     floor_ : ndarray of shape (N, D)
-        Least magnitudes, a thousandth of their median in training: the logarithm of a constant window is theirs.
+        The least value of each magnitude, a thousandth of its median in training. The logarithm of a constant window
+        is the logarithm of this value.
     band_edges_ : ndarray of the bands' edges, in units of the sampling rate; empty without bands
     n_features_in_ : int
         N.
@@ -67,8 +80,8 @@ class WindowFeatures(TransformerMixin, BaseEstimator):
 
     See Also
     --------
-    svnn.datasets.sliding_windows : windows from a recording.
-    svnn.covariance.WithinClass : a covariance that takes out what varies within the classes.
+    svnn.datasets.sliding_windows : cuts a recording into windows.
+    svnn.covariance.WithinClass : a covariance without the differences between the classes.
 
     Notes
     -----
@@ -81,7 +94,7 @@ class WindowFeatures(TransformerMixin, BaseEstimator):
     skewness 0, kurtosis 3 and autocorrelations 0. Correlations between channels within a window belong to pairs of
     nodes, not to nodes, and are left out.
 
-    ``fit`` learns the floors of the logarithms and nothing else; a change of units only shifts the logarithms.
+    ``fit`` learns only the floors of the logarithms; a change of units shifts the logarithms and changes nothing else.
 
     Examples
     --------
@@ -97,28 +110,53 @@ class WindowFeatures(TransformerMixin, BaseEstimator):
     (100, 54)
     """
 
-    def __init__(
-        self,
-        *,
-        moments: Sequence[str] = MOMENTS,
-        extras: Sequence[str] = ("range",),
-        quantiles: Sequence[float] = (),
-        bands: int | Sequence[float] = 4,
-        lags: Sequence[int] = (),
-        sampling_rate: float | None = None,
-        log: bool = True,
-        layout: str = "nodes",
-    ) -> None:
-        self.moments = moments
-        self.extras = extras
-        self.quantiles = quantiles
-        self.bands = bands
-        self.lags = lags
-        self.sampling_rate = sampling_rate
-        self.log = log
-        self.layout = layout
+    moments: Sequence[str] = parameter(
+        default=MOMENTS, rule=_some_of(MOMENTS), doc="Which moments of a window become features."
+    )
+    extras: Sequence[str] = parameter(
+        default=("range",),
+        rule=_some_of(EXTRAS),
+        doc="""
+        Other features of a window. "roughness" is the root mean square of the steps from sample to sample (the jerk of
+        an acceleration), "crossings" the share of the steps on which the window crosses its mean.
+        """,
+    )
+    quantiles: Sequence[float] = parameter(
+        default=(), rule=_shares(), doc="Which quantiles of a window become features."
+    )
+    bands: int | Sequence[float] = parameter(
+        default=4,
+        rule=anything("int or sequence of float"),
+        doc="""
+        Energies of frequency bands: either the number of bands, whose edges then grow geometrically from the lowest
+        frequency to the highest, or the edges themselves, in units of ``sampling_rate``. 0 leaves the bands out.
+        """,
+    )
+    lags: Sequence[int] = parameter(default=(), rule=sizes(), doc="The lags whose autocorrelations become features.")
+    sampling_rate: float | None = parameter(
+        default=None,
+        rule=either(number(above=True), None),
+        kind="float or None",
+        doc="Samples per unit of time. Without it frequencies are in cycles per sample, at most 0.5.",
+    )
+    log: bool = parameter(
+        default=True,
+        rule=boolean(),
+        doc="""
+        Take the logarithm of magnitudes: standard deviation, kurtosis, range, roughness and energies. Magnitudes that
+        differ between people or devices by a factor then differ by a shift.
+        """,
+    )
+    layout: str = parameter(
+        default="nodes",
+        rule=one_of("nodes", "table"),
+        doc="""
+        "nodes" gives (t, N, D), D values for each of the N nodes. "table" gives (t, N·D), where every feature of every
+        channel is a node of its own, so that a covariance sees how features go together, across channels and within.
+        """,
+    )
 
-    def fit(self, X: Any, y: Any = None) -> WindowFeatures:
+    def fit(self, X: DataLike, y: object = None) -> Self:
         """Learn the floors of the magnitudes.
 
         Parameters
@@ -130,8 +168,15 @@ class WindowFeatures(TransformerMixin, BaseEstimator):
         -------
         self
         """
-        X = self._windows(X, reset=True)
+        check_parameters(self)
+        windows = self._windows(X, reset=True)
+        self.n_steps_in_ = windows.shape[2]
         self._edges = self._band_bins()
+        if not all(lag < self.n_steps_in_ for lag in self.lags):
+            raise ValueError(
+                f"lags must be integers from 1 to {self.n_steps_in_ - 1}, since X has windows of {self.n_steps_in_} "
+                f"samples; got {self.lags!r}."
+            )
         rate = self.sampling_rate or 1.0
         self.band_edges_ = np.array([min(k / self.n_steps_in_, 0.5) * rate for k in self._edges])
         names, logarithmic = self._names()
@@ -139,13 +184,13 @@ class WindowFeatures(TransformerMixin, BaseEstimator):
         if not names:
             raise ValueError("WindowFeatures has no features to compute; name some in moments, extras or bands.")
         self.value_names_ = names
-        self.floor_ = np.zeros((X.shape[1], len(names)))
+        self.floor_ = np.zeros((windows.shape[1], len(names)))
         if self._logarithmic.any():
-            magnitudes = np.concatenate([part[..., self._logarithmic] for part in self._parts(X)])
+            magnitudes = np.concatenate([part[..., self._logarithmic] for part in self._parts(windows)])
             self.floor_[:, self._logarithmic] = _floors(magnitudes)
         return self
 
-    def transform(self, X: Any) -> np.ndarray:
+    def transform(self, X: DataLike) -> np.ndarray:
         """Return the features of windows, of shape (t, N, D), or (t, N·D) with ``layout="table"``.
 
         Parameters
@@ -153,61 +198,41 @@ class WindowFeatures(TransformerMixin, BaseEstimator):
         X : array of shape (t, N, F)
         """
         check_is_fitted(self)
-        X = self._windows(X, reset=False)
-        result = np.empty((*X.shape[:2], len(self.value_names_)), dtype=X.dtype)
+        windows = self._windows(X, reset=False)
+        if windows.shape[2] != self.n_steps_in_:
+            raise ValueError(
+                f"X has windows of {windows.shape[2]} samples, but WindowFeatures was fitted on windows of "
+                f"{self.n_steps_in_}."
+            )
+        result = np.empty((*windows.shape[:2], len(self.value_names_)), dtype=windows.dtype)
         start = 0
-        for part in self._parts(X):
+        for part in self._parts(windows):
             logs = self._logarithmic
             part[..., logs] = np.log(np.maximum(part[..., logs], self.floor_[:, logs]))
             result[start : start + len(part)] = part
             start += len(part)
-        return result.reshape(len(X), -1) if self.layout == "table" else result
+        return result.reshape(len(windows), -1) if self.layout == "table" else result
 
-    # A frame has no third axis: with layout="nodes" there are no names, and set_output leaves arrays as they are.
+    # A frame has no third axis. With layout="nodes" this method does not exist, and set_output leaves arrays alone.
     @available_if(lambda self: self.layout == "table")  # type: ignore[untyped-decorator]
-    def get_feature_names_out(self, input_features: Any = None) -> np.ndarray:
+    def get_feature_names_out(self, input_features: Sequence[str] | None = None) -> np.ndarray:
         """Return the N·D names of the columns of a table, ``<node>_<value>``."""
         check_is_fitted(self)
-        nodes = _check_feature_names_in(self, input_features)
+        # The names of the nodes are those that a transformer with one output per input would return.
+        nodes = OneToOneFeatureMixin.get_feature_names_out(self, input_features)
         return np.array([f"{node}_{value}" for node in nodes for value in self.value_names_], dtype=object)
 
-    # -- checks -----------------------------------------------------------------------------------
-
-    def _windows(self, X: Any, reset: bool) -> np.ndarray:
-        X = to_numpy(check_data(self, X, reset=reset))
-        if X.ndim != 3:
+    def _windows(self, X: DataLike, reset: bool) -> np.ndarray:
+        windows = to_numpy(check_data(self, X, reset=reset))
+        if windows.ndim != 3:
             raise ValueError(
-                f"WindowFeatures: X must have shape (t, N, F), windows of F samples of N channels, got {X.shape}; "
-                "a single channel is X[:, None, :]."
+                f"WindowFeatures: X must have shape (t, N, F), windows of F samples of N channels, got "
+                f"{windows.shape}; a single channel is X[:, None, :]."
             )
-        if reset:
-            self._check_parameters(X.shape[2])
-            self.n_steps_in_ = X.shape[2]
-        elif X.shape[2] != self.n_steps_in_:
-            raise ValueError(
-                f"X has windows of {X.shape[2]} samples, WindowFeatures was fitted on windows of {self.n_steps_in_}."
-            )
-        return X
-
-    def _check_parameters(self, steps: int) -> None:
-        for parameter, known in (("moments", MOMENTS), ("extras", EXTRAS)):
-            names = getattr(self, parameter)
-            if isinstance(names, str) or not set(names) <= set(known):
-                raise ValueError(f"{parameter} must be a sequence of names from {known}, got {names!r}.")
-        if self.layout not in LAYOUTS:
-            raise ValueError(f"layout must be one of {LAYOUTS}, got {self.layout!r}.")
-        if not all(isinstance(q, Real) and 0 <= float(q) <= 1 for q in self.quantiles):
-            raise ValueError(f"quantiles must lie in [0, 1], got {self.quantiles!r}.")
-        if not all(isinstance(lag, Integral) and 0 < int(lag) < steps for lag in self.lags):
-            raise ValueError(
-                f"lags must be integers from 1 to {steps - 1}, X has windows of {steps}; got {self.lags!r}."
-            )
-        rate = self.sampling_rate
-        if rate is not None and not (isinstance(rate, Real) and 0 < float(rate) < np.inf):
-            raise ValueError(f"sampling_rate must be a positive number or None, got {rate!r}.")
+        return windows
 
     def _band_bins(self) -> list[int]:
-        """Return the bands' edges as numbers k of frequencies k/F, the last one beyond the last band."""
+        """Return the edges of the bands as numbers k of frequencies k/F; the last edge is not in the last band."""
         steps, bands = self.n_steps_in_, self.bands
         if isinstance(bands, Integral) and not isinstance(bands, bool):
             if not 0 <= int(bands) <= steps // 2:
@@ -220,22 +245,20 @@ class WindowFeatures(TransformerMixin, BaseEstimator):
         if edges.ndim != 1 or len(edges) < 2 or not (np.diff(edges) > 0).all():
             raise ValueError(f"bands must be a number of bands or at least two increasing edges, got {bands!r}.")
         frequencies = np.arange(steps // 2 + 1) / steps * (self.sampling_rate or 1.0)
-        # The mean is no oscillation; the last band includes its upper edge.
+        # Frequency 0, the mean, belongs to no band; the last band includes its upper edge.
         bins = np.maximum(np.searchsorted(frequencies, edges * (1 - 1e-12)), 1)
         bins[-1] = np.searchsorted(frequencies, edges[-1] * (1 + 1e-12), side="right")
         empty = np.flatnonzero(np.diff(bins) <= 0)
         if len(empty):
             lower, upper = edges[empty[0]], edges[empty[0] + 1]
             raise ValueError(
-                f"bands: there is no frequency from {lower:g} to {upper:g}; windows of {steps} samples have multiples "
-                f"of {frequencies[min(1, len(frequencies) - 1)]:g} up to {frequencies[-1]:g}."
+                f"bands: there is no frequency from {lower:g} to {upper:g}; windows of {steps} samples have the "
+                f"multiples of {frequencies[min(1, len(frequencies) - 1)]:g} up to {frequencies[-1]:g}."
             )
         return [int(k) for k in bins]
 
-    # -- what is computed -------------------------------------------------------------------------
-
     def _names(self) -> tuple[list[str], list[bool]]:
-        """Return the names of the features, and whether each is a logarithm."""
+        """Return the names of the features, and for each of them whether it is a logarithm."""
         bands = [f"band_{a:.3g}_{b:.3g}" for a, b in zip(self.band_edges_[:-1], self.band_edges_[1:], strict=True)]
         names = [
             *self.moments,
@@ -248,20 +271,18 @@ class WindowFeatures(TransformerMixin, BaseEstimator):
         return [f"log_{name}" if is_log else name for name, is_log in zip(names, logarithmic, strict=True)], logarithmic
 
     def _parts(self, X: np.ndarray) -> Iterator[np.ndarray]:
-        """Yield the features of some rows after the other, (rows, N, D) in float64, before logarithms."""
+        """Yield the features of some rows after the other, (rows, N, D) in float64, before logarithms are taken."""
         rows = max(1, _VALUES // (X.shape[1] * X.shape[2]))
         for start in range(0, len(X), rows):
-            yield self._compute(X[start : start + rows].astype(np.float64))
-
-    def _compute(self, X: np.ndarray) -> np.ndarray:
-        # What overflows is found at the end; what is too small for its square is taken for zero, as the floors are for.
-        with np.errstate(over="ignore", invalid="ignore", under="ignore"):
-            result = self._values(X)
-        if not np.isfinite(result).all():
-            raise ValueError("WindowFeatures: X has values too large for their squares; rescale it.")
-        return result
+            # Overflow is found below. A number that is too small for its square counts as zero, and gets the floor.
+            with np.errstate(over="ignore", invalid="ignore", under="ignore"):
+                values = self._values(X[start : start + rows].astype(np.float64))
+            if not np.isfinite(values).all():
+                raise ValueError("WindowFeatures: X has values too large for their squares; rescale it.")
+            yield values
 
     def _values(self, X: np.ndarray) -> np.ndarray:
+        """Return all features of windows (rows, N, F), in the order of their names."""
         rest, scale = stats.centred(X)
         z = rest / np.where(scale > 0, scale, 1.0)[..., None]
         single = {
@@ -284,7 +305,7 @@ class WindowFeatures(TransformerMixin, BaseEstimator):
             parts.append(stats.autocorrelations(z, self.lags))
         return np.concatenate(parts, -1)
 
-    def __sklearn_tags__(self) -> Any:
+    def __sklearn_tags__(self) -> Tags:
         tags = super().__sklearn_tags__()
         tags.input_tags.two_d_array = False
         tags.input_tags.three_d_array = True
@@ -293,7 +314,7 @@ class WindowFeatures(TransformerMixin, BaseEstimator):
 
 
 def _floors(magnitudes: np.ndarray) -> np.ndarray:
-    """Return what counts as zero for each of the (t, N, D) magnitudes: part of the median of those that are not."""
+    """Return the floor of each of the N D magnitudes: a part of the median of those among the t that are not zero."""
     positive = np.where(magnitudes > 0, magnitudes, np.nan)
     some = (magnitudes > 0).any(0)
     typical = np.nanmedian(np.where(some, positive, 1.0), axis=0)

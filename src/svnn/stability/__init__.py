@@ -1,40 +1,38 @@
-"""How far outputs move when the covariance does: exact errors, certified bounds, the paper's rates, advice."""
+"""How far outputs move when the covariance does.
 
-from svnn.stability._advice import Advice
-from svnn.stability._advisor import advise
-from svnn.stability._bounds import filter_bound, stochastic_bound
-from svnn.stability._certificate import Certificate, LayerTerms, certificate, largest_filter_change
-from svnn.stability._constants import generalized_lipschitz, integral_lipschitz, lipschitz
-from svnn.stability._curves import stability_curve
-from svnn.stability._expected import ErrorSplit, expected_error
-from svnn.stability._moments import KurtosisTerms, kurtosis_terms, vnn_filter_probability, vnn_filter_rate
-from svnn.stability._monte_carlo import MonteCarloError, monte_carlo_error
-from svnn.stability._network_draws import NetworkMonteCarlo, monte_carlo_network
+Four rooms, whose public names all stand here: ``filters`` (single filters and banks), ``networks`` (trained networks),
+``paper`` (the bounds of the paper as printed) and ``advice`` (which sparsifier suits some data).
+"""
+
 from svnn.stability._norms import Spectrum
-from svnn.stability._paper import (
-    hard_threshold_rate,
-    pca_rate,
-    perturbation_rate,
-    soft_threshold_rate,
-    sparse_pca_rate,
-    stochastic_filter_rate,
-    vnn_rate,
-)
-from svnn.stability._pca import pca_distance
-from svnn.stability._responses import (
-    frequency_response,
-    generalized_response,
-    layer_response,
-    network_response,
-    pca_response,
-)
-from svnn.stability._sparsification import (
+from svnn.stability.advice._advice import Advice
+from svnn.stability.advice._advisor import advise
+from svnn.stability.advice._noise import marchenko_pastur_edge
+from svnn.stability.filters._bounds import filter_bound, stochastic_bound
+from svnn.stability.filters._components import pca_distance
+from svnn.stability.filters._constants import generalized_lipschitz, integral_lipschitz, lipschitz
+from svnn.stability.filters._expected import ErrorSplit, expected_error
+from svnn.stability.filters._monte_carlo import MonteCarloError, monte_carlo_error
+from svnn.stability.filters._responses import frequency_response, generalized_response, pca_response
+from svnn.stability.filters._sparsification import (
     RealisationMoments,
     SparsificationError,
     realisation_moments,
     sparsification_error,
 )
-from svnn.stability._spectrum import marchenko_pastur_edge
+from svnn.stability.networks._certificate import Certificate, LayerTerms, certificate, largest_filter_change
+from svnn.stability.networks._curves import stability_curve
+from svnn.stability.networks._layer_responses import layer_response, network_response
+from svnn.stability.networks._network_draws import NetworkMonteCarlo, monte_carlo_network
+from svnn.stability.paper._component_rates import pca_rate, sparse_pca_rate
+from svnn.stability.paper._perturbation import hard_threshold_rate, perturbation_rate, soft_threshold_rate, vnn_rate
+from svnn.stability.paper._sampling import (
+    KurtosisTerms,
+    kurtosis_terms,
+    stochastic_filter_rate,
+    vnn_filter_probability,
+    vnn_filter_rate,
+)
 
 __all__ = [
     "Advice",

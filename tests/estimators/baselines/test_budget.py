@@ -14,15 +14,15 @@ FAMILIES = ["MLP", "PCAMLP", "NeighborSampling"]
 @pytest.fixture
 def calls(monkeypatch):
     """Record what the training loop is called with, and train for an epoch."""
-    from svnn.estimators import _trained
+    from svnn.estimators import _network_estimator
 
-    calls, train = [], _trained.train
+    calls, train = [], _network_estimator.train
 
     def record(module, loss, data, validation, shifts, **options):
         calls.append((data, validation, {**options, "generator": options["generator"].initial_seed()}))
         return train(module, loss, data, validation, shifts, **{**options, "max_epochs": 1})
 
-    monkeypatch.setattr(_trained, "train", record)
+    monkeypatch.setattr(_network_estimator, "train", record)
     return calls
 
 
@@ -72,7 +72,7 @@ def test_embeddings_of_the_perceptron(data):
 @pytest.mark.parametrize(
     ("parameters", "message"),
     [
-        ({"hidden": ()}, "hidden must name at least one layer"),
+        ({"hidden": ()}, "hidden must be a sequence of positive integers.*at least one"),
         ({"activation": "step"}, "activation must be one of"),
         ({"dropout": 1.0}, "dropout must be in"),
         ({"lr": 0}, "lr must be a positive number"),

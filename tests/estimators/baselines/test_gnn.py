@@ -120,7 +120,7 @@ class TestWithPyG:
         [
             ({"n_neighbors": 0}, "n_neighbors must be a positive integer"),
             ({"resample": "shift"}, "resample must be one of"),
-            ({"hidden": ()}, "hidden must name at least one layer"),
+            ({"hidden": ()}, "hidden must be a sequence of positive integers.*at least one"),
             ({"activation": "step"}, "activation must be one of"),
             ({"readout": "max"}, "readout must be one of"),
             ({"mlp": 3}, "mlp must be a sequence"),

@@ -7,19 +7,25 @@ import pytest
 from sklearn.decomposition import PCA
 from sklearn.preprocessing import StandardScaler
 
+from svnn.estimators._training_data import split_rows
 from svnn.estimators.baselines import PCAMLPClassifier, PCAMLPRegressor, _reduction
 from svnn.estimators.baselines._reduction import fit_reduction, reduce_nodes
 
 QUICK = {"n_components": 3, "max_epochs": 3, "random_state": 0}
 
 
+def inputs(model, X):
+    """Return what the network gets for the rows of a table."""
+    return model._inputs(model._standardizer(X[..., None]))
+
+
 def test_tables_get_ordinary_pca(data):
     X, y = data
     model = PCAMLPRegressor(validation_fraction=0.0, **QUICK).fit(X, y)
     expected = PCA(3).fit_transform(StandardScaler().fit_transform(X))
-    found = model._inputs(X[..., None])[..., 0] * model._score_scale
+    found = inputs(model, X)[..., 0] * model._score_scale
     np.testing.assert_allclose(abs(found), abs(expected), atol=1e-9)
-    assert np.mean(model._inputs(X[..., None]) ** 2) == pytest.approx(1)
+    assert np.mean(inputs(model, X) ** 2) == pytest.approx(1)
 
 
 @pytest.mark.parametrize("kind", ["pca", "kernel", "sparse"])
@@ -38,14 +44,15 @@ def test_only_training_rows_are_seen(reduction, data):
     plain = PCAMLPRegressor(reduction=reduction, validation_fraction=0.0, **QUICK).fit(X[:90], y[:90])
     spoiled = PCAMLPRegressor(reduction=reduction, **QUICK)
     spoiled.fit(X[:90], y[:90], validation_data=(100 * X[90:], y[90:]))
-    np.testing.assert_allclose(spoiled._inputs(X[..., None]), plain._inputs(X[..., None]))
+    np.testing.assert_allclose(inputs(spoiled, X), inputs(plain, X))
     held_out = PCAMLPRegressor(reduction=reduction, **QUICK)
-    _, rest = held_out.fit(X, y)._split(y, None, int(np.random.default_rng(0).integers(2**31)), split=True)
+    held_out.fit(X, y)
+    _, rest = split_rows(y, None, 0.1, int(np.random.default_rng(0).integers(2**31)), stratify=False)
     changed = X.copy()
     changed[rest] *= 100
     np.testing.assert_allclose(
-        held_out._inputs(X[..., None]),
-        PCAMLPRegressor(reduction=reduction, **QUICK).fit(changed, y)._inputs(X[..., None]),
+        inputs(held_out, X),
+        inputs(PCAMLPRegressor(reduction=reduction, **QUICK).fit(changed, y), X),
     )
 
 

@@ -81,7 +81,7 @@ def test_names_and_estimators_are_fitted_on_what_is_given(model, data):
     few = model.on("sample", X=X[:20])
     Z = model._standardizer(X[..., None])[:20, :, 0]
     np.testing.assert_allclose(few.covariance_, np.cov(Z.T, ddof=0), atol=1e-12)
-    sparse = model.on(HardThreshold(density=0.3), X=X)
+    sparse = model.on(HardThreshold(density=0.3, sparse_output=True), X=X)
     assert sp.issparse(sparse.covariance_) and sparse.predict(X).shape == (120,)
     np.testing.assert_array_equal(model.predict(X), before)
     with pytest.raises(ValueError, match="pass X="):
@@ -96,7 +96,7 @@ def test_a_model_can_be_fitted_again_on_other_features(model, rng):
 
 def test_a_sparse_covariance_for_training(data):
     X, y = data
-    model = PCASVMRegressor(covariance="hard", n_components=2).fit(X, y)
+    model = PCASVMRegressor(covariance=HardThreshold(sparse_output=True), n_components=2).fit(X, y)
     assert sp.issparse(model.covariance_)
     a, b = (PCASVMRegressor(covariance="rcv", n_components=2, random_state=s).fit(X, y).predict(X) for s in (0, 0))
     np.testing.assert_array_equal(a, b)

@@ -1,7 +1,7 @@
 """What sparse covariance networks are compared with, as scikit-learn estimators on the same training loop.
 
 ============================================================  =======================================================
-the paper's name                                              here
+name in the paper                                             here
 ============================================================  =======================================================
 MLP                                                           :class:`MLPRegressor`, :class:`MLPClassifier`
 PCA + MLP, Kernel PCA + MLP, Sparse PCA + MLP                 :class:`PCAMLPRegressor`, :class:`PCAMLPClassifier` with
@@ -22,10 +22,10 @@ best weights restored; ``fit`` takes ``sample_weight``, ``validation_data`` and 
 therefore scores at equal budget. They can be pickled; :func:`svnn.load` reads S-VNN estimators only.
 """
 
-from svnn.estimators.baselines._gnn import NeighborSamplingClassifier, NeighborSamplingRegressor
 from svnn.estimators.baselines._mlp import MLPClassifier, MLPRegressor
-from svnn.estimators.baselines._pca import PCAMLPClassifier, PCAMLPRegressor
-from svnn.estimators.baselines._svm import PCASVMClassifier, PCASVMRegressor
+from svnn.estimators.baselines._neighbor_sampling import NeighborSamplingClassifier, NeighborSamplingRegressor
+from svnn.estimators.baselines._pca_mlp import PCAMLPClassifier, PCAMLPRegressor
+from svnn.estimators.baselines._pca_svm import PCASVMClassifier, PCASVMRegressor
 
 __all__ = [
     "MLPClassifier",

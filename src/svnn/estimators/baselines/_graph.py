@@ -6,7 +6,8 @@ from collections.abc import Sequence
 from functools import partial
 from importlib import import_module
 from itertools import pairwise
-from typing import Any, NamedTuple
+from types import ModuleType
+from typing import NamedTuple
 
 import numpy as np
 import torch
@@ -26,7 +27,7 @@ class Edges(NamedTuple):
     weight: Tensor
 
 
-def pyg(module: str, user: str) -> Any:
+def pyg(module: str, user: str) -> ModuleType:
     """Return a module of PyTorch Geometric, or say how to get it."""
     try:
         return import_module(f"torch_geometric.{module}")

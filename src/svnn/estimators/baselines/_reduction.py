@@ -1,22 +1,42 @@
-"""Fewer nodes: principal components of the node axis, plain, of a kernel, or sparse."""
+"""Fewer nodes: principal components of the node axis, in the plain way, with a kernel, or sparse."""
 
 from __future__ import annotations
 
 import warnings
-from typing import Any
+from typing import Protocol
 
 import numpy as np
 from sklearn.decomposition import KernelPCA, SparsePCA
 
+from svnn._parameters import declared, integer, parameter
 from svnn.covariance import SampleCovariance
 from svnn.covariance._resolve import fit_covariance
-from svnn.estimators._parameters import whole
 from svnn.functional.eigenvectors import leading_eigenvectors
 
 REDUCTIONS = ("pca", "kernel", "sparse")
 
 #: Values of a kernel matrix held at once when new observations are projected.
 _KERNEL_VALUES = 2**24
+
+
+class Reduction(Protocol):
+    """A fitted projection of the nodes."""
+
+    def transform(self, rows: np.ndarray, /) -> np.ndarray:
+        """Project observations of shape (n, N) to (n, k)."""
+        ...
+
+
+@declared
+class ReducedNodes:
+    """The parameter that every reduction has."""
+
+    n_components: int = parameter(
+        default=20,
+        rule=integer(1),
+        doc="""Number of components, k; the paper searches 10, 20 and 50. Where the training data have fewer nodes or
+        observations, so many are used, with a warning.""",
+    )
 
 
 class PrincipalComponents:
@@ -32,7 +52,7 @@ class PrincipalComponents:
 
 def fit_reduction(
     kind: str, Z: np.ndarray, n_components: int, weight: np.ndarray | None, seed: int, max_observations: int
-) -> Any:
+) -> Reduction:
     """Fit a reduction of the node axis on signals (t, N, F); its ``transform`` maps observations (n, N) to (n, k).
 
     Every one of the F values of a sample is an observation of the N nodes, as for the covariance.
@@ -53,7 +73,7 @@ def fit_reduction(
     return SparsePCA(k, random_state=seed).fit(rows)
 
 
-def reduce_nodes(reduction: Any, Z: np.ndarray) -> np.ndarray:
+def reduce_nodes(reduction: Reduction, Z: np.ndarray) -> np.ndarray:
     """Map signals (t, N, F) to (t, k, F), one value (time step) of a sample after the other."""
     rows = as_observations(Z)
     size = max(1, _KERNEL_VALUES // len(reduction.X_fit_)) if isinstance(reduction, KernelPCA) else len(rows)
@@ -76,9 +96,3 @@ def possible_components(n_components: int, **limits: int) -> int:
             stacklevel=2,
         )
     return min(n_components, most)
-
-
-def check_components(estimator: Any) -> None:
-    """Raise a ``ValueError`` where ``n_components`` is no positive integer."""
-    if not whole(estimator.n_components, 1):
-        raise ValueError(f"n_components must be a positive integer, got {estimator.n_components!r}.")

@@ -1,0 +1,346 @@
+"""What covariance estimators share: the methods of scikit-learn's, and the way from data to a sparsified matrix."""
+
+from __future__ import annotations
+
+import sys
+import warnings
+from collections.abc import Iterator, Mapping
+from typing import TYPE_CHECKING, NamedTuple, Self
+
+import numpy as np
+import scipy.sparse as sp
+from sklearn.base import BaseEstimator
+from sklearn.utils import Tags
+from sklearn.utils.validation import check_is_fitted
+
+from svnn._parameters import boolean, check_parameters, declared, fitted, integer, memory_size, one_of, parameter
+from svnn._types import AnyArray, ColumnLike, DataLike, Matrix, MatrixLike
+from svnn._validation import at_once, check_data
+from svnn.covariance._gaussian import log_likelihood, precision, squared_distances, squared_norm
+from svnn.functional import Moments, psd_repair, sample_moments
+from svnn.functional._array import is_torch, namespace, to_numpy
+from svnn.functional._matrix import numpy_matrix
+
+if TYPE_CHECKING:
+    from torch import Tensor
+
+
+@declared
+class CovarianceEstimator(BaseEstimator):
+    """A covariance estimator: ``fit`` sets ``location_`` and ``covariance_``, the methods here use them."""
+
+    covariance_: Matrix | Tensor = fitted(kind="ndarray or Tensor of shape (N, N)")
+    location_: AnyArray = fitted(kind="ndarray or Tensor of shape (N,)", doc="Means of the features.")
+    n_features_in_: int = fitted(kind="int")
+    feature_names_in_: np.ndarray = fitted(kind="ndarray of shape (N,)", doc="Only where X has named columns.")
+
+    def __post_init__(self) -> None:
+        # skfolio takes only estimators that count as its own. Its base class is abstract, and such a class keeps a
+        # list of other classes that count. Nothing happens where skfolio is not in use.
+        skfolio = sys.modules.get("skfolio.moments")
+        if skfolio is not None:
+            skfolio.BaseCovariance.register(type(self))
+
+    def get_precision(self) -> Matrix | Tensor:
+        """Return the pseudo-inverse of the covariance, of the same kind as ``covariance_``.
+
+        Raises
+        ------
+        ValueError
+            Where a sparse ``covariance_`` links so many features that its inverse would be a huge dense matrix.
+        """
+        check_is_fitted(self)
+        C = self.covariance_
+        return in_form(precision(numpy_matrix(C)), C, is_sparse(C))
+
+    def score(self, X: DataLike, y: object = None) -> float:
+        """Return the mean log-likelihood of ``X`` under the Gaussian with this mean and covariance.
+
+        Parameters
+        ----------
+        X : array, tensor or data frame of shape (t, N) or (t, N, F)
+            With three dimensions, every sample's F values are observations of the N nodes.
+        y : ignored
+
+        Returns
+        -------
+        float
+            Minus infinity where the covariance is not positive definite; see the parameter ``psd``.
+        """
+        rest = self._centred(X)
+        return log_likelihood(numpy_matrix(self.covariance_), rest)
+
+    def mahalanobis(self, X: DataLike) -> AnyArray:
+        """Return the squared Mahalanobis distances of observations.
+
+        Parameters
+        ----------
+        X : array, tensor or data frame of shape (t, N) or (t, N, F)
+
+        Returns
+        -------
+        ndarray, or Tensor for a tensor, of shape (t,) or (t, F)
+        """
+        rest = self._centred(X)
+        distances = squared_distances(numpy_matrix(self.covariance_), rest)
+        shape = np.shape(X)
+        distances = distances.reshape(shape[0], shape[2]) if len(shape) == 3 else distances
+        return namespace(X).as_tensor(distances, device=X.device) if is_torch(X) else distances
+
+    def error_norm(
+        self, comp_cov: MatrixLike, norm: str = "frobenius", scaling: bool = True, squared: bool = True
+    ) -> float:
+        """Return the distance between this covariance and another one.
+
+        Parameters
+        ----------
+        comp_cov : matrix of shape (N, N), operator or fitted estimator
+            The covariance to compare with.
+        norm : {"frobenius", "spectral"}, default="frobenius"
+        scaling : bool, default=True
+            Divide the squared norm by N.
+        squared : bool, default=True
+            Return the squared norm.
+
+        Returns
+        -------
+        float
+        """
+        check_is_fitted(self)
+        C, other = numpy_matrix(self.covariance_), numpy_matrix(comp_cov, "comp_cov")
+        if C.shape != other.shape:
+            raise ValueError(f"comp_cov has shape {other.shape}, the covariance has {C.shape}; they must agree.")
+        size = squared_norm(other - C, norm) / (C.shape[0] if scaling else 1)
+        return size if squared else float(np.sqrt(size))
+
+    def _centred(self, X: DataLike) -> np.ndarray:
+        """Return observations, one in each row, minus the fitted mean."""
+        check_is_fitted(self)
+        rows = to_numpy(check_data(self, X, reset=False)).astype(np.float64)
+        rows = rows if rows.ndim == 2 else np.swapaxes(rows, 1, 2).reshape(-1, rows.shape[1])
+        return rows - to_numpy(self.location_)
+
+    def _check(self, X: DataLike, *, reset: bool = True, min_samples: int = 2, lazy: bool = False) -> AnyArray:
+        """Check the data; return it as a floating array or tensor of shape (t, N) or (t, N, F)."""
+        return check_data(
+            self,
+            X,
+            reset=reset,
+            allow_nan=self.missing == "pairwise",
+            nan_remedy='pass missing="pairwise" to use the observed pairs, or impute them first',
+            min_samples=min_samples,
+            lazy=lazy,
+        )
+
+    def __sklearn_tags__(self) -> Tags:
+        tags = super().__sklearn_tags__()
+        tags.input_tags.allow_nan = getattr(self, "missing", "raise") == "pairwise"
+        tags.input_tags.three_d_array = True
+        return tags
+
+
+class Estimate(NamedTuple):
+    """What a sparsifier makes of data.
+
+    ``covariance`` has no repairs yet and may be dense or sparse. ``learned`` holds the fitted attributes that not every
+    estimator has, by their names; those that are None stay away. ``if_diagonal`` is the warning to give where no
+    covariance is left.
+    """
+
+    covariance: Matrix | Tensor
+    location: AnyArray
+    learned: Mapping[str, object]
+    if_diagonal: str = ""
+
+
+@declared
+class Sparsifier(CovarianceEstimator):
+    """Base of the estimators that drop entries of the sample covariance.
+
+    A subclass implements ``_from_moments``. Where it also works without the N×N matrix, it implements ``_from_tiles``.
+    Both return an :class:`Estimate` and change nothing; ``fit`` stores what they return.
+    """
+
+    psd: str | None = parameter(
+        default=None,
+        rule=one_of(None, "load", "shrink", "clip"),
+        doc="Repair of negative eigenvalues, see :func:`svnn.functional.psd_repair`.",
+    )
+    missing: str = parameter(
+        default="raise",
+        rule=one_of("raise", "pairwise"),
+        doc="""What to do about NaN. "pairwise" takes each entry over the t samples where both features are observed;
+        the result need not be positive semidefinite.""",
+    )
+    sparse_output: bool | None = parameter(
+        default=None,
+        rule=boolean(optional=True),
+        doc="""Whether ``covariance_`` is sparse: a ``csr_array``, or a sparse CSR tensor for tensors. None means that
+        it is sparse with more than ``dense_limit`` features. False with more features is an error where the dense
+        matrix takes more than ``memory_limit``.""",
+    )
+    dense_limit: int = parameter(
+        default=4096,
+        rule=integer(0),
+        doc="""Up to so many features the N×N sample covariance is formed. With more, tiles of it are, in single
+        precision, and only what survives is kept: the same result up to the rounding of float32, in the precision of
+        ``X``.""",
+    )
+    memory_limit: float | str | None = parameter(
+        default=None,
+        rule=memory_size(),
+        doc="""Bytes, or a text such as "1.5GB", that may be used beside ``X`` with more than ``dense_limit`` features:
+        data that does not fit goes to a temporary file, a result that does not fit is a MemoryError. By default half of
+        the memory of the machine or, if that is less, of the container.""",
+    )
+    verbose: bool = parameter(
+        default=False, rule=boolean(), doc="Show a progress bar on a terminal while tiles are computed."
+    )
+
+    covariance_: Matrix | Tensor = fitted(
+        kind="ndarray or Tensor of shape (N, N)",
+        doc="""A ``csr_array`` or sparse CSR tensor with more than ``dense_limit`` features; see ``sparse_output``.""",
+    )
+    density_: float = fitted(kind="float", doc="Share of off-diagonal entries of ``covariance_`` that are not zero.")
+
+    @at_once
+    def fit(self, X: DataLike | Iterator[DataLike], y: object = None, sample_weight: ColumnLike | None = None) -> Self:
+        """Estimate the covariance of ``X``.
+
+        Parameters
+        ----------
+        X : array, tensor or data frame of shape (t, N) or (t, N, F), or iterator of such arrays
+            With three dimensions, every sample's F values are observations of the N nodes. An iterator yields the rows
+            in chunks. A ``numpy.memmap`` with more than ``dense_limit`` features is read in pieces.
+        y : ignored
+        sample_weight : array of shape (t,), optional
+            Only ratios of weights matter.
+
+        Returns
+        -------
+        self
+        """
+        data = self._checked(X)
+        if data.shape[1] > self.dense_limit:
+            found = self._from_tiles(data, sample_weight)
+        else:
+            found = self._from_moments(data, sample_moments(data, 0, sample_weight, self.missing), sample_weight)
+        self.location_ = found.location
+        self.covariance_ = self._finished(found.covariance)
+        self.density_ = off_diagonal_density(self.covariance_)
+        for name, value in found.learned.items():
+            if value is not None:
+                setattr(self, name, value)
+        if found.if_diagonal and self.density_ == 0 and data.shape[1] > 1:
+            warnings.warn(found.if_diagonal, stacklevel=3)
+        return self
+
+    def _from_moments(self, X: AnyArray, moments: Moments, sample_weight: ColumnLike | None) -> Estimate:
+        """Return what the estimator makes of the data and its sample moments."""
+        raise NotImplementedError
+
+    def _from_tiles(self, X: AnyArray, sample_weight: ColumnLike | None) -> Estimate:
+        """Return what the estimator makes of data with more than ``dense_limit`` features."""
+        n = X.shape[1]
+        raise ValueError(
+            f"{type(self).__name__} looks at all pairs of its {n} features at once, more than "
+            f"dense_limit={self.dense_limit}. Use HardThreshold or ACV, or raise dense_limit if there is memory for "
+            f"several matrices of {n**2 * 8 / 1e9:.1f} GB."
+        )
+
+    def _checked(self, X: DataLike | Iterator[DataLike]) -> AnyArray:
+        """Check the parameters and the data. Large arrays come back unread: the tiles read them in pieces."""
+        check_parameters(self)
+        if isinstance(X, Iterator):
+            from svnn.covariance import tiles
+
+            X = tiles.gather(X, tiles.memory_bytes(self.memory_limit))
+        unread = is_torch(X) or (isinstance(X, np.ndarray) and X.dtype.kind in "fiub")
+        shape = np.shape(X) if unread else ()
+        data = self._check(X, lazy=len(shape) in (2, 3) and shape[1] > self.dense_limit)
+        n = data.shape[1]
+        if n > self.dense_limit and self.psd == "clip":
+            raise ValueError(
+                f'psd="clip" gives a dense matrix, of {n} features here, more than dense_limit={self.dense_limit}; '
+                'use psd="load" or "shrink", or raise dense_limit.'
+            )
+        if n > self.dense_limit and self.sparse_output is not None and not self.sparse_output:
+            from svnn.covariance import tiles
+
+            size = n**2 * (4 if str(data.dtype).endswith("float32") else 8)
+            if size > tiles.memory_bytes(self.memory_limit):
+                raise MemoryError(
+                    f"sparse_output=False asks for a dense matrix of {n} features, {size / 1e9:.3g} GB, which is more "
+                    "than memory_limit; use sparse_output=None or a larger memory_limit."
+                )
+        return data
+
+    def _finished(self, C: Matrix | Tensor) -> Matrix | Tensor:
+        """Return the matrix with its repair, dense or sparse as ``sparse_output`` says."""
+        if self.psd is not None:
+            C = repaired(C, self.psd)
+        if C.shape[0] > self.dense_limit if self.sparse_output is None else self.sparse_output:
+            return C if sp.issparse(C) else to_sparse(C)
+        dense = C if isinstance(C, np.ndarray) else to_dense(C)
+        dense += 0  # zeros have no sign then
+        return dense
+
+
+def repaired(C: Matrix | Tensor, psd: str) -> Matrix | Tensor:
+    """Return a positive semidefinite matrix; see :func:`svnn.functional.psd_repair`."""
+    if is_torch(C):
+        return in_form(psd_repair(numpy_matrix(C), psd), C, sparse=True) if is_sparse(C) else psd_repair(C, psd)
+    # Most entries are zero, so a solver for sparse matrices is faster; "clip" has none.
+    return psd_repair(C if psd == "clip" else sp.csr_array(C), psd)
+
+
+def to_dense(C: Matrix | Tensor) -> AnyArray:
+    """Return a matrix as an ndarray, a tensor as a dense one."""
+    if is_torch(C):
+        return C.to_dense()
+    return C if isinstance(C, np.ndarray) else C.toarray()
+
+
+def to_sparse(C: Matrix | Tensor) -> sp.csr_array | Tensor:
+    """Return a matrix as a ``csr_array``, a tensor as a sparse CSR tensor."""
+    if not is_torch(C):
+        return sp.csr_array(C)
+    with warnings.catch_warnings():
+        warnings.filterwarnings("ignore", message="Sparse CSR tensor support is in beta")
+        return C.to_sparse_csr()
+
+
+def in_form(C: Matrix, like: Matrix | Tensor, sparse: bool) -> Matrix | Tensor:
+    """Return a matrix of numpy or scipy, dense or sparse, as a tensor where ``like`` is one; in the dtype of that."""
+    if not is_torch(like):
+        C = C.astype(like.dtype, copy=False)
+        return to_sparse(C) if sparse else to_dense(C)
+    torch = namespace(like)
+    if not sparse:
+        return torch.as_tensor(to_dense(C), dtype=like.dtype, device=like.device)
+    C = sp.csr_array(C)
+    places = (torch.as_tensor(part, dtype=torch.int64, device=like.device) for part in (C.indptr, C.indices))
+    values = torch.as_tensor(C.data, dtype=like.dtype, device=like.device)
+    with warnings.catch_warnings():
+        warnings.filterwarnings("ignore", message="Sparse CSR tensor support is in beta")
+        return torch.sparse_csr_tensor(*places, values, size=C.shape, check_invariants=True)
+
+
+def is_sparse(C: Matrix | Tensor) -> bool:
+    """Tell whether only the entries of a matrix that are not zero are stored."""
+    return C.layout != namespace(C).strided if is_torch(C) else sp.issparse(C)
+
+
+def off_diagonal_density(C: Matrix | Tensor) -> float:
+    """Return the share of off-diagonal entries of a matrix that are not zero."""
+    n = C.shape[0]
+    if n == 1:
+        return 0.0
+    if is_torch(C) and is_sparse(C):
+        coo = C.to_sparse_coo().coalesce()
+        rows, columns = coo.indices()
+        kept = int(((rows != columns) & (coo.values() != 0)).sum())
+    else:
+        nonzero = C.count_nonzero() if sp.issparse(C) else namespace(C).count_nonzero(C)  # type: ignore[union-attr]
+        kept = int(nonzero) - int(namespace(C).count_nonzero(C.diagonal()))
+    return kept / (n * (n - 1))

@@ -1,0 +1,253 @@
+"""Products of the features with each other, tile by tile, the pairs that survive, and the sparse matrix of those.
+
+The N×N matrix never exists. Tiles of its upper triangle are multiplied into one buffer that is used again and again;
+the few entries above a level go into lists, and from there into a matrix.
+"""
+
+from __future__ import annotations
+
+import threading
+import warnings
+from collections.abc import Callable, Iterator
+from contextlib import nullcontext
+from typing import Any, NamedTuple, TypeVar
+
+import numpy as np
+import scipy.sparse as sp
+import torch
+from torch import Tensor
+
+from svnn._compiled import load
+from svnn._progress import progress
+from svnn._threads import in_threads
+from svnn._types import AnyArray
+from svnn.covariance.tiles._observations import CHUNK, Observations
+from svnn.functional.thresholds import ENTRYWISE
+
+#: Largest numbers of rows and columns of a tile.
+_CPU_TILE, _GPU_TILE = (1024, 2048), (8192, 8192)
+#: Entries of a tile that there is room for at first.
+_FIRST_ROOM = 2**14
+
+Result = TypeVar("Result")
+
+
+class Tile(NamedTuple):
+    """Where a tile lies: rows ``row`` to ``end_row``, columns ``column`` to ``end_column``."""
+
+    row: int
+    end_row: int
+    column: int
+    end_column: int
+
+
+class Pairs(NamedTuple):
+    """Entries above the diagonal, row by row with ascending columns; ``counts`` has the number of each row's.
+
+    ``score`` holds what a selection says of each entry, where it says something.
+    """
+
+    counts: Tensor
+    columns: Tensor
+    values: Tensor
+    score: Tensor | None = None
+
+    def rows(self) -> Tensor:
+        """Return the row of each entry."""
+        n = torch.arange(len(self.counts), dtype=torch.int32, device=self.counts.device)
+        return n.repeat_interleave(self.counts)
+
+    def where(self, mask: Tensor) -> Pairs:
+        """Return the entries that a mask picks."""
+        counts = torch.bincount(self.rows()[mask], minlength=len(self.counts))
+        score = None if self.score is None else self.score[mask]
+        return Pairs(counts, self.columns[mask], self.values[mask], score)
+
+    def shrunk(self, rule: str, limit: float | Tensor) -> Pairs:
+        """Apply a rule to entries that all survive it, and drop those that rounding sets to zero."""
+        values = ENTRYWISE[rule](torch, self.values, limit)
+        pairs, kept = self._replace(values=values), values != 0
+        return pairs if bool(kept.all()) else pairs.where(kept)
+
+
+class Found(NamedTuple):
+    """What the tiles give: the means, the sparse matrix, and the threshold that was applied, if there was one."""
+
+    location: AnyArray
+    matrix: sp.csr_array | Tensor
+    threshold: float | AnyArray | None = None
+
+
+#: A selection takes a tile and its products; it sets those not selected to zero and may return a score of each.
+Select = Callable[[Tile, Tensor], Tensor | None]
+
+
+class Tiles:
+    """The tiles of the upper triangle of ``Z Z^T``.
+
+    Parameters
+    ----------
+    data : Observations
+    limit : int
+        Bytes that may be used; tiles shrink to a small share of it.
+    verbose : bool
+        Whether to show a progress bar.
+
+    Attributes
+    ----------
+    panels : list of lists of Tile
+        Tiles of the same rows stand together, from left to right.
+    kernels : module or None
+        The compiled functions, where they are used.
+    """
+
+    def __init__(self, data: Observations, limit: int, verbose: bool = False) -> None:
+        self.data, self.limit, self.verbose = data, limit, verbose
+        self.device, n = data.Z.device, data.Z.shape[0]
+        self.kernels: Any = load("svnn.covariance.tiles._tile_kernels") if self.device.type == "cpu" else None
+        height, width = _CPU_TILE if self.device.type == "cpu" else _GPU_TILE
+        while 4 * height * width > limit // 16 and max(height, width) > CHUNK:
+            height, width = max(height // 2, CHUNK), max(width // 2, CHUNK)
+        self.height = height = min(height, n)
+        step = max(height // 4 // CHUNK * CHUNK, CHUNK)
+        self.panels: list[list[Tile]] = []
+        for row in range(0, n, height):
+            end = min(row + height, n)
+            # On the diagonal, strips that begin there: few of their products lie below it and are computed in vain.
+            strips = [Tile(a, min(a + step, end), a, end) for a in range(row, end, step)]
+            beside = [Tile(row, end, a, min(a + width, n)) for a in range(end, n, width)]
+            self.panels.append(strips + beside)
+        self._local = threading.local()
+
+    def each_panel(self, function: Callable[[list[Tile]], Result], what: str) -> Iterator[Result]:
+        """Yield a function of each panel, in order; under a progress bar, and with the kernels on several threads."""
+        threaded = self.kernels is not None and torch.get_num_threads() > 1
+        results = in_threads(function, self.panels) if threaded else map(function, self.panels)
+        with progress(what, len(self.panels), True) if self.verbose else nullcontext() as advance:
+            for result in results:
+                yield result
+                if advance is not None:
+                    advance()
+
+    def buffer(self, name: str, shape: tuple[int, int]) -> Tensor:
+        """Return memory of this thread, the same at every call: fresh pages cost more than the product."""
+        held: dict[str, Tensor] = self._local.__dict__
+        size = shape[0] * shape[1]
+        if name not in held or len(held[name]) < size:
+            held[name] = torch.empty(size, dtype=torch.float32, device=self.device)
+        return held[name][:size].view(shape)
+
+    def products(self, tile: Tile) -> Tensor:
+        """Return the tile's products above the diagonal, and zeros below."""
+        left, right = self.data.Z[tile.row : tile.end_row], self.data.Z[tile.column : tile.end_column]
+        out = torch.mm(left, right.T, out=self.buffer("products", (len(left), len(right))))
+        return out.triu_(tile.row - tile.column + 1) if tile.column < tile.end_row else out
+
+
+def above_threshold(tiles: Tiles, rule: str, threshold: float, keep_diagonal: bool = True) -> Found:
+    """Return the covariance with a hard or soft threshold, on the scale (correlations or not) of the data."""
+    data, limit = tiles.data, threshold / tiles.data.scale
+    pairs = collect(tiles, below_number(limit), what="threshold")
+    pairs = pairs if rule == "hard" else pairs.shrunk(rule, limit)
+    diagonal = data.variance
+    if not keep_diagonal:
+        diagonal = ENTRYWISE[rule](torch, diagonal, threshold * diagonal if data.correlations else threshold)
+    return result(tiles, pairs, diagonal, threshold)
+
+
+def collect(tiles: Tiles, level: float | Tensor, select: Select | None = None, what: str = "pairs") -> Pairs:
+    """Return the entries whose absolute value is above ``level``, after a selection if there is one.
+
+    ``level`` is a number, or a float32 tensor with one for each (padded) feature: the level of an entry is then the
+    smaller one of its two. ``what`` is the text of the progress bar.
+    """
+    if tiles.kernels is None:
+        from svnn.covariance.tiles._without_kernels import collect_torch
+
+        return collect_torch(tiles, level, select, what)
+    n = tiles.data.Z.shape[0]
+    levels = level.numpy() if isinstance(level, Tensor) else np.full(n, level, dtype=np.float32)
+    levels = levels.view(np.int32)  # positive floats are ordered as their bits are
+
+    def survivors(panel: list[Tile]) -> tuple[np.ndarray, ...]:
+        """Return the numbers of entries in each row of a panel, their columns, values and scores."""
+        found = []
+        for tile in panel:
+            products = tiles.products(tile)
+            score = select(tile, products) if select else None
+            counts = np.empty(len(products), dtype=np.int64)
+            bits = products.view(torch.int32).numpy()
+            inside = levels[tile.row : tile.end_row], levels[tile.column : tile.end_column]
+            room, size = 0, _FIRST_ROOM
+            while size > room:  # a second time where the room was too small
+                room = size
+                columns = tiles.buffer("columns", (1, room)).view(torch.int32)[0].numpy()
+                values = tiles.buffer("values", (1, room))[0].numpy()
+                size = tiles.kernels.compress(products.numpy(), bits, *inside, counts, columns, values)
+            rows = np.repeat(np.arange(len(counts), dtype=np.int32), counts)
+            scores = () if score is None else (score.numpy()[rows, columns[:size]],)
+            columns = columns[:size] + np.int32(tile.column)
+            found.append((rows + np.int32(tile.row - panel[0].row), columns, values[:size].copy(), *scores))
+        row, *parts = (np.concatenate(part) for part in zip(*found, strict=True))
+        order = np.argsort(row.astype(np.uint16), kind="stable")  # a radix sort; columns stay in order
+        height = panel[-1].end_row - panel[0].row
+        return (np.bincount(row, minlength=height), *(part[order] for part in parts))
+
+    panels, total = [], 0
+    for panel in tiles.each_panel(survivors, what):
+        panels.append(panel)
+        total += len(panel[1])
+        check_room(total, tiles.limit)
+    counts, *parts = (torch.from_numpy(np.concatenate(part)) for part in zip(*panels, strict=True))
+    return Pairs(counts[: tiles.data.n_features], *parts)
+
+
+def check_room(pairs: int, limit: int) -> None:
+    """Raise where so many pairs do not fit: as lists of 8 to 12 bytes each, then as a matrix of 16 to 24."""
+    if 32 * pairs > limit:
+        raise MemoryError(
+            f"{pairs} pairs of features or more survive, which take more than memory_limit; "
+            "use a larger threshold, a smaller density, or more memory."
+        )
+
+
+def below_number(number: float) -> float:
+    """Return the largest float32 that is not negative and smaller than ``number``: then ``>`` means ``>=``.
+
+    Examples
+    --------
+    >>> below_number(1.0) < 1.0, below_number(0.0)
+    (True, 0.0)
+    """
+    rounded = np.float32(number)
+    return float(rounded) if rounded < number else max(float(np.nextafter(rounded, np.float32(-1))), 0.0)
+
+
+def result(tiles: Tiles, pairs: Pairs, diagonal: Tensor, threshold: float | AnyArray | None = None) -> Found:
+    """Return the matrix of ``unit_i unit_j value_ij`` and of ``diagonal``, in CSR form with sorted columns.
+
+    It is a ``csr_array`` or, for tensors, a sparse CSR tensor on the device of its parts. Zeros on the diagonal are
+    not stored.
+    """
+    data = tiles.data
+    n, nnz = len(diagonal), 2 * len(pairs.columns) + int(torch.count_nonzero(diagonal))
+    index = torch.int32 if nnz < 2**31 and not data.as_tensor else torch.int64
+    starts = torch.empty(n + 1, dtype=index, device=diagonal.device)
+    indices = torch.empty(nnz, dtype=index, device=diagonal.device)
+    values = torch.empty(nnz, dtype=data.dtype, device=diagonal.device)
+    if tiles.kernels is not None:
+        arrays = (part.numpy() for part in (*pairs[:3], diagonal, data.unit, starts, indices, values))
+        tiles.kernels.symmetric(*arrays)
+    else:
+        from svnn.covariance.tiles._without_kernels import fill_symmetric
+
+        fill_symmetric(pairs, diagonal, data.unit, starts, indices, values)
+    location = data.location.to(data.dtype)
+    if not data.as_tensor:
+        matrix = sp.csr_array((values.numpy(), indices.numpy(), starts.numpy()), shape=(n, n))
+        matrix.has_canonical_format = True
+        return Found(location.numpy(), matrix, threshold.numpy() if isinstance(threshold, Tensor) else threshold)
+    with warnings.catch_warnings():
+        warnings.filterwarnings("ignore", message="Sparse CSR tensor support is in beta")
+        tensor = torch.sparse_csr_tensor(starts, indices, values, size=(n, n), check_invariants=False)
+    return Found(location, tensor, threshold)

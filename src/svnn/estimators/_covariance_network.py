@@ -1,0 +1,268 @@
+"""What the S-VNN regressor and classifier share: the covariance of the data as a shift, and the network on it."""
+
+from __future__ import annotations
+
+import copy
+from typing import Any, Self
+
+import numpy as np
+import scipy.sparse as sp
+import torch
+from sklearn.utils.validation import check_is_fitted
+from torch import Tensor
+
+from svnn._parameters import anything, check_parameters, declared, fitted, integer, number, one_of, parameter
+from svnn._types import CovarianceLike, DataLike, HasCovariance, Matrix, MatrixLike
+from svnn.covariance._resolve import fit_covariance, resolve, shift_matrix
+from svnn.estimators._model_file import PathLike
+from svnn.estimators._network_estimator import NetworkEstimator
+from svnn.estimators._shared_parameters import PooledNodes
+from svnn.estimators._training import Batch, Shifts, fits, plain_torch
+from svnn.estimators._training_data import Rows, Standardizer, check_signals
+from svnn.functional._matrix import numpy_matrix
+from svnn.nn import SVNN, ShiftedSignals
+from svnn.operators import CovarianceOperator, as_operator
+
+
+@declared
+class GivenCovariance:
+    """The parameters that name a covariance, and what comes of them."""
+
+    covariance: CovarianceLike = parameter(
+        default="hard",
+        rule=anything("str or estimator"),
+        doc="""The covariance whose polynomials filter the data: "sample" (the dense VNN), "hard", "soft", "adaptive",
+        "acv", "rcv", "ledoit_wolf", "oas", "graphical_lasso", any estimator with ``fit`` and ``covariance_`` from svnn
+        or elsewhere, or "precomputed" with ``shift=``. It is fitted on the training rows only, after standardisation.
+        """,
+    )
+    shift: MatrixLike | None = parameter(
+        default=None,
+        rule=anything("matrix of shape (N, N)"),
+        doc="""The symmetric matrix for ``covariance="precomputed"``, on the scale of the standardised features. It need
+        not be positive semidefinite: sparsified covariances often are not.""",
+    )
+
+    covariance_estimator_: HasCovariance | None = fitted(
+        kind="estimator or None",
+        doc="""The fitted estimator of the covariance; None with ``covariance="precomputed"``, and after ``load`` for
+        classes that are neither svnn's nor scikit-learn's.""",
+    )
+    covariance_: Matrix = fitted(
+        kind="csr_array or ndarray of shape (N, N)", doc="The covariance of the standardised features."
+    )
+    operator_: CovarianceOperator = fitted(
+        kind="CovarianceOperator",
+        doc="The shift: the covariance divided by its spectral norm, ``operator_.scale``.",
+    )
+
+    def _check_parameters(self) -> None:
+        check_parameters(self)
+        precomputed = isinstance(self.covariance, str) and self.covariance == "precomputed"
+        if precomputed and self.shift is None:
+            raise ValueError('covariance="precomputed" needs the matrix as shift=.')
+        if not precomputed and self.shift is not None:
+            raise ValueError('shift= is used with covariance="precomputed" only; drop it or set covariance.')
+
+
+@declared
+class FilterParameters:
+    """The parameters of covariance filters, and of the networks of them."""
+
+    use: str = parameter(
+        default="covariance",
+        rule=one_of("covariance", "precision"),
+        doc="""What the filters are polynomials of: the estimator's ``covariance_``, or its ``precision_``, which is
+        what graphical lasso makes sparse.""",
+    )
+    order: int = parameter(default=2, rule=integer(0), doc="K, the number of shifts of every filter.")
+    resample: str = parameter(
+        default="fixed",
+        rule=one_of("fixed", "epoch", "forward", "shift"),
+        doc="""For a stochastic covariance (ACV, RCV): train on one realisation, or draw a fresh one every epoch, every
+        forward pass, or every shift of every layer. Prediction always uses ``covariance_``.""",
+    )
+    cache_bytes: int = parameter(
+        default=2**30,
+        rule=number(),
+        kind="int",
+        doc="""Memory for the first layer's shifted signals, which are computed once and used in every epoch while they
+        fit; 0 computes them anew in every step.""",
+    )
+    node_dropout: float = parameter(
+        default=0.2,
+        rule=number(0, 1),
+        doc="Share of the nodes left out of a sample's readout at random during training.",
+    )
+
+
+@declared
+class CovarianceNetwork(GivenCovariance, FilterParameters, PooledNodes, NetworkEstimator):
+    """Base of :class:`SVNNRegressor` and :class:`SVNNClassifier`: all that does not depend on what is predicted."""
+
+    module_: SVNN = fitted(kind="svnn.nn.SVNN", doc="The trained network.")
+
+    # -- fitting ----------------------------------------------------------------------------------
+
+    def _fit_structure(
+        self, Z: np.ndarray, weight: np.ndarray | None, targets: np.ndarray | None, seed: int, device: torch.device
+    ) -> None:
+        """Learn the covariance of standardised signals, and make it the shift."""
+        self._trained_with = {"use": str(self.use), "standardize": bool(self.standardize)}
+        if self.shift is None:
+            estimator = fit_covariance(resolve(self.covariance, seed), Z, weight, targets)
+            self.covariance_estimator_, self.covariance_ = estimator, plain_covariance(estimator.covariance_)
+            matrix = shift_matrix(estimator, self.use)
+        else:
+            self.covariance_estimator_, matrix = None, self.shift
+            self.covariance_ = plain_covariance(matrix, "shift").copy()  # the caller's may change later
+        if self.resample != "fixed" and not hasattr(self.covariance_estimator_, "sample"):
+            raise ValueError(f'resample="{self.resample}" needs a stochastic covariance such as "acv" or "rcv".')
+        self.operator_ = _operator(matrix, None, device)
+        n = self.operator_.shape[0]
+        if n != Z.shape[1]:
+            raise ValueError(f"shift is {n}x{n}, but X has {Z.shape[1]} features.")
+
+    @property
+    def _shift(self) -> CovarianceOperator:
+        return self.operator_
+
+    def _shifts(self, rng: np.random.Generator) -> Shifts:
+        estimator: Any = self.covariance_estimator_
+
+        def draw() -> CovarianceOperator:
+            operator = _operator(estimator.sample(rng), self.operator_.scale, self.operator_.device)
+            operator.fleeting = True
+            return operator
+
+        return Shifts(self.operator_, self.resample, draw, max(int(self.order) * len(self.hidden), 1))
+
+    def _build(self, in_features: int, n_outputs: int) -> SVNN:
+        return SVNN(
+            in_features,
+            n_outputs,
+            hidden=[int(size) for size in self.hidden],
+            order=int(self.order),
+            activation=self.activation,
+            dropout=float(self.dropout),
+            batch_norm=bool(self.batch_norm),
+            readout=self.readout,
+            heads=int(self.heads) if self.readout == "weighted" else 1,
+            n_nodes=self.n_features_in_,
+            mlp=[int(size) for size in self.mlp],
+            node_dropout=float(self.node_dropout),
+        )
+
+    def _batch(self, rows: Rows, device: torch.device) -> Batch:
+        """Return rows for training, shifted once for all epochs where the covariance is fixed and memory allows it."""
+        batch = super()._batch(rows, device)
+        order = int(self.order)
+        size = 4 * rows.signals.size * (order + 1)
+        if self.resample != "fixed" or size > self.cache_bytes or batch.y.device != self.operator_.device:
+            return batch
+        if not isinstance(batch.x, Tensor) or not fits(device, 2 * size):
+            return batch
+        return Batch(ShiftedSignals.of(batch.x, self.operator_, order), batch.y, batch.weight)
+
+    # -- using the trained network ----------------------------------------------------------------
+
+    def embed(self, X: DataLike) -> np.ndarray:
+        """Return the node embeddings before the readout, of shape (t, N, hidden[-1])."""
+        return self._output(X, embed=True)
+
+    @plain_torch()
+    def on(self, covariance: CovarianceLike | MatrixLike, X: DataLike | None = None) -> Self:
+        """Return the same trained network on another covariance.
+
+        Parameters
+        ----------
+        covariance : matrix, operator, fitted or unfitted estimator, or name
+            On the scale of the standardised features. What is not fitted yet is fitted on ``X``.
+        X : array of shape (t, N') or (t, N', F), optional
+            Data to fit it on. With another N the training means and scales do not apply: those of
+            ``X`` are used, or none where ``X`` is not given (features then have to come
+            standardised).
+
+        Returns
+        -------
+        A fitted estimator that shares the weights. With the same N it applies exactly the same
+        filters, the matrix divided by the same number as in training, so that outputs can be
+        compared. With another N (which needs ``readout="mean"``) the matrix is scaled to unit
+        spectral norm as in training.
+        """
+        check_is_fitted(self)
+        other, signals = copy.copy(self), None
+        if X is not None:
+            signals = check_signals(copy.copy(self), X)
+            if signals.shape[2] != self._n_values:
+                raise ValueError(
+                    f"X has {signals.shape[2]} values per node, the network was trained with {self._n_values}."
+                )
+            if signals.shape[1] != self.n_features_in_:
+                active = self._as_trained("standardize")
+                other._standardizer = Standardizer.fit(signals, np.ones(len(signals)), active=active)
+        Z = None if signals is None else other._standardizer(signals)
+        estimator, found = known_covariance(covariance, Z)
+        matrix = found if estimator is None else shift_matrix(estimator, self._as_trained("use"))
+        n = as_operator(matrix).shape[0]
+        if signals is not None and signals.shape[1] != n:
+            raise ValueError(f"the covariance has {n} features, X has {signals.shape[1]}.")
+        if n != self.n_features_in_:
+            readout = self.module_.readout.kind
+            if readout != "mean":
+                raise ValueError(
+                    f'the network was trained on {self.n_features_in_} features with readout="{readout}", '
+                    f'which learns about each of them; it cannot run on {n}. Train with readout="mean" to transfer.'
+                )
+            if X is None:
+                other._standardizer = Standardizer.identity()
+            other.n_features_in_ = n
+            if hasattr(other, "feature_names_in_"):
+                del other.feature_names_in_
+        scale = self.operator_.scale if n == self.n_features_in_ else None
+        other.operator_ = _operator(matrix, scale, self.operator_.device)
+        other.covariance_estimator_, other.covariance_ = estimator, plain_covariance(found).copy()
+        return other
+
+    def _as_trained(self, name: str) -> Any:
+        """Return a parameter as it was in ``fit``, whatever ``set_params`` made of it since."""
+        return self._trained_with.get(name, getattr(self, name))
+
+    def save(self, path: PathLike) -> None:
+        """Write the fitted estimator to ``path``: one safetensors file, its header in JSON.
+
+        :func:`svnn.load` reads it back. ``callbacks`` are not stored. A subclass of your own is stored too, with those
+        of its parameters and attributes that are numbers, text, arrays, or lists and dicts of them; name it in
+        ``svnn.load(path, classes=[...])``.
+
+        The file is replaced in one step: a save that fails leaves the old one. A symbolic link stays, its target is
+        written; permissions are those of the old file, or what the umask gives.
+        """
+        from svnn.estimators._storage import save
+
+        save(self, path)
+
+
+def known_covariance(
+    covariance: CovarianceLike | MatrixLike, Z: np.ndarray | None
+) -> tuple[HasCovariance | None, MatrixLike]:
+    """Return a fitted estimator and its covariance; a matrix, which has no estimator, comes with None.
+
+    What is not fitted yet is fitted on signals (t, N, F).
+    """
+    given: Any = covariance
+    if isinstance(given, str) or (hasattr(given, "fit") and not hasattr(given, "covariance_")):
+        if Z is None:
+            raise ValueError("a covariance that is not fitted yet needs data to fit it on: pass X=.")
+        given = fit_covariance(resolve(given), Z)
+    return (given, given.covariance_) if hasattr(given, "covariance_") else (None, given)
+
+
+def plain_covariance(matrix: MatrixLike, name: str = "covariance") -> Matrix:
+    """Return a matrix of any kind as an ndarray or a ``csr_array``; one of those comes back as it is."""
+    return matrix if isinstance(matrix, (np.ndarray, sp.csr_array)) else numpy_matrix(matrix, name)
+
+
+def _operator(matrix: MatrixLike, scale: float | None, device: torch.device) -> CovarianceOperator:
+    """Return a matrix as a normalised operator: scaled first, so that no unit overflows single precision."""
+    return as_operator(matrix).normalized(scale).to(device=device, dtype=torch.float32)

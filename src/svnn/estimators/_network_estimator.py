@@ -1,0 +1,315 @@
+"""What every estimator that trains a network does: check, split, standardise, train, predict.
+
+A family (:class:`~svnn.estimators._covariance_network.CovarianceNetwork`, the baselines) says what the network is and
+what it runs on; :class:`Regression` and :class:`Classification` say what is predicted.
+"""
+
+from __future__ import annotations
+
+import copy
+from abc import ABC, abstractmethod
+from contextlib import AbstractContextManager, nullcontext
+from typing import Any, ClassVar, Self, cast
+
+import numpy as np
+import torch
+from sklearn.base import BaseEstimator, ClassifierMixin, RegressorMixin
+from sklearn.utils import Tags
+from sklearn.utils.validation import check_consistent_length, check_is_fitted
+from torch import Tensor, nn
+
+from svnn._parameters import check_parameters, declared, fitted, one_of, parameter
+from svnn._types import ColumnLike, DataLike
+from svnn._validation import at_once
+from svnn.estimators._progress_bar import progress_bar
+from svnn.estimators._shared_parameters import ClassWeight, SeenFeatures, TrainingParameters
+from svnn.estimators._training import (
+    LOSSES,
+    Batch,
+    Callback,
+    Shifts,
+    batch_rows,
+    draw_weights,
+    fits,
+    pick_device,
+    plain_torch,
+    train,
+)
+from svnn.estimators._training_data import (
+    SINGLE,
+    LabelTargets,
+    NumberTargets,
+    Rows,
+    Standardizer,
+    TrainingData,
+    check_range,
+    check_sample_weight,
+    check_signals,
+    check_targets,
+    relative,
+    split_rows,
+    with_class_weight,
+)
+from svnn.functional._array import generator
+
+#: Hidden values held at once when predicting; bounds memory, not results.
+_PREDICT_VALUES = 2**24
+
+
+@declared
+class NetworkEstimator(TrainingParameters, SeenFeatures, ABC, BaseEstimator):
+    """Base of all estimators that train a network."""
+
+    module_: nn.Module = fitted(kind="torch.nn.Module", doc="The trained network.")
+    history_: dict[str, list[float]] = fitted(
+        kind="dict of lists", doc="``train_loss`` and ``valid_loss`` of every epoch."
+    )
+    n_iter_: int = fitted(kind="int", doc="Number of epochs trained.")
+
+    #: What is predicted.
+    _target_kind: ClassVar[type[NumberTargets] | type[LabelTargets]]
+
+    @abstractmethod
+    def _loss(self, output: Tensor, y: Tensor) -> Tensor:
+        """Return the loss of every sample."""
+
+    # -- what the family says ---------------------------------------------------------------------
+
+    def _check_parameters(self) -> None:
+        check_parameters(self)
+
+    def _fit_structure(
+        self, Z: np.ndarray, weight: np.ndarray | None, targets: np.ndarray, seed: int, device: torch.device
+    ) -> None:
+        """Learn what the network runs on from standardised signals (t, N, F), their weights and their targets.
+
+        That is a covariance, a graph or a projection; a family without one leaves this out.
+        """
+
+    @abstractmethod
+    def _build(self, in_features: int, n_outputs: int) -> nn.Module:
+        """Return the network; its ``forward`` takes signals (t, N, F) and a shift."""
+
+    @property
+    def _shift(self) -> object:
+        """What validation and prediction give to the network as its shift; None for networks without one."""
+        return None
+
+    def _shifts(self, rng: np.random.Generator) -> Shifts:
+        """Return the shifts to train with."""
+        return Shifts(self._shift)
+
+    def _inputs(self, Z: np.ndarray) -> np.ndarray:
+        """Return standardised signals (t, N, F) as the network takes them."""
+        return Z
+
+    # -- fitting ----------------------------------------------------------------------------------
+
+    @at_once
+    @plain_torch()
+    def fit(
+        self,
+        X: DataLike,
+        y: ColumnLike,
+        sample_weight: ColumnLike | None = None,
+        *,
+        validation_data: tuple[DataLike, ColumnLike] | None = None,
+        groups: ColumnLike | None = None,
+    ) -> Self:
+        """Learn from the training rows what the network runs on, and train it.
+
+        Parameters
+        ----------
+        X : array or data frame of shape (t, N) or (t, N, F)
+        y : array of shape (t,), or (t, n_outputs) for regression
+        sample_weight : array of shape (t,), optional
+            Weights of the samples in the loss, and in the covariance where that is one of svnn's own
+            estimators (scikit-learn's take no weights). Only their ratios count.
+        validation_data : tuple (X, y), optional
+            Data for early stopping. By default ``validation_fraction`` of the rows are held out.
+        groups : array of shape (t,), optional
+            Rows of one group (a subject, say) never fall on both sides of that split.
+
+        Returns
+        -------
+        self
+        """
+        self._check_parameters()
+        device = pick_device(self.device)
+        rng = generator(self.random_state)
+        seed = int(rng.integers(2**31))
+        draws = torch.Generator().manual_seed(seed)
+
+        data = self._prepare(X, y, sample_weight, validation_data, groups, seed)
+        self._n_values = data.training.signals.shape[2]
+        self._standardizer, self._targets = data.standardizer, data.targets
+        if isinstance(data.targets, LabelTargets):
+            self.classes_ = data.targets.classes
+        self._fit_structure(data.training.signals, data.given_weight, data.given_targets, seed, device)
+        self.module_ = self._new_network(draws, device)
+        quiet: AbstractContextManager[list[Callback]] = nullcontext([])
+        with progress_bar(type(self).__name__, int(self.max_epochs)) if self.verbose else quiet as progress:
+            self.history_ = train(
+                self.module_,
+                self._loss,
+                self._batch(data.training, device),
+                None if data.held_out is None else self._batch(data.held_out, device),
+                self._shifts(rng),
+                lr=float(self.lr),
+                weight_decay=float(self.weight_decay),
+                max_epochs=int(self.max_epochs),
+                patience=int(self.patience),
+                tol=float(self.tol),
+                batch_size=batch_rows(self.batch_size, len(data.training.signals)),
+                averaging=float(self.averaging),
+                callbacks=[*self.callbacks, *progress],
+                generator=draws,
+            )
+        self.n_iter_ = len(self.history_["train_loss"])
+        return self
+
+    def _prepare(
+        self,
+        X: DataLike,
+        y: ColumnLike,
+        sample_weight: ColumnLike | None,
+        validation_data: tuple[DataLike, ColumnLike] | None,
+        groups: ColumnLike | None,
+        seed: int,
+    ) -> TrainingData:
+        """Check the data, split off the rows for early stopping, and standardise with those that are trained on."""
+        signals = check_signals(self, X)
+        given = check_targets(y, self._target_kind.are_labels)
+        check_consistent_length(signals, given)
+        weight = check_sample_weight(sample_weight, len(signals))
+        fraction = float(self.validation_fraction) if validation_data is None else 0.0
+        rows, held_out = split_rows(given, groups, fraction, seed, stratify=self._target_kind.are_labels)
+
+        share = relative(weight[rows])
+        if not share.any():
+            raise ValueError("sample_weight is zero for every training row; give some of them weight.")
+        standardizer = Standardizer.fit(signals[rows], share, active=bool(self.standardize))
+        targets = self._target_kind.learn(given, rows, share, standardize=bool(self.standardize))
+        Z, codes = standardizer(signals[rows]), targets.encode(given[rows])
+        check_range(Z[share > 0], "X", *SINGLE)
+        check_range(codes[share > 0], "y", *SINGLE)
+
+        validation = None
+        if validation_data is not None:
+            try:
+                X_valid, y_valid = validation_data
+            except (TypeError, ValueError):
+                raise ValueError("validation_data must be a pair (X, y).") from None
+            seen = standardizer(check_signals(self, X_valid, signals.shape[2]))
+            expected = targets.encode(check_targets(y_valid, self._target_kind.are_labels))
+            check_consistent_length(seen, expected)
+            validation = Rows(seen, expected, np.ones(len(seen)))
+        elif weight[held_out].any():
+            validation = Rows(
+                standardizer(signals[held_out]), targets.encode(given[held_out]), relative(weight[held_out])
+            )
+        class_weight = getattr(self, "class_weight", None)
+        in_loss = share if class_weight is None else with_class_weight(share, class_weight, given[rows])
+        return TrainingData(
+            Rows(Z, codes, in_loss),
+            validation,
+            standardizer,
+            targets,
+            given[rows],
+            None if sample_weight is None else share,
+        )
+
+    def _new_network(self, draws: torch.Generator, device: torch.device) -> nn.Module:
+        """Return an untrained network in single precision whose weights are drawn from a generator of this fit."""
+        with torch.device("meta"):  # where nothing is drawn and nothing allocated
+            network = self._build(self._n_values, self._targets.n_outputs)
+        network = network.float().to_empty(device="cpu")
+        draw_weights(network, draws)
+        return network.to(device)
+
+    def _batch(self, rows: Rows, device: torch.device) -> Batch:
+        """Return rows for training: on the device if they fit there, else in memory, to be moved batch by batch."""
+        home = device if fits(device, 4 * rows.signals.size) else torch.device("cpu")
+        kind = torch.int64 if self._target_kind.are_labels else torch.float32
+        return Batch(
+            torch.as_tensor(self._inputs(rows.signals), dtype=torch.float32, device=home),
+            torch.as_tensor(rows.targets, dtype=kind, device=home),
+            torch.as_tensor(rows.weight, dtype=torch.float32, device=home),
+        )
+
+    # -- using the trained network ----------------------------------------------------------------
+
+    def _signals(self, X: DataLike) -> np.ndarray:
+        """Return data as signals of shape (t, N, F) after a comparison with those of ``fit``."""
+        return check_signals(self, X, self._n_values)
+
+    @plain_torch()
+    def _output(self, X: DataLike, embed: bool = False) -> np.ndarray:
+        """Return the network's output, or its embeddings, for every row of ``X``."""
+        check_is_fitted(self)
+        inputs = self._inputs(self._standardizer(self._signals(X)))
+        if not np.isfinite(inputs).all():
+            raise ValueError("X holds values too far from those of the training data to compute with.")
+        # In double precision a row's result does not depend on the rows it is batched with.
+        module: Any = copy.deepcopy(self.module_).double().eval()
+        x = torch.as_tensor(inputs, dtype=torch.float64, device=next(module.parameters()).device)
+        run = module.embed if embed else module
+        rows = max(1, _PREDICT_VALUES // (x.shape[1] * module.widest))
+        with torch.no_grad():
+            parts = [run(part, self._shift) for part in x.split(rows)]
+        return torch.cat(parts).cpu().numpy()
+
+    def __sklearn_tags__(self) -> Tags:
+        tags = super().__sklearn_tags__()
+        tags.non_deterministic = self.random_state is None
+        tags.input_tags.three_d_array = True
+        tags.target_tags.multi_output = not self._target_kind.are_labels
+        return tags
+
+
+@declared
+class Regression(RegressorMixin, NetworkEstimator):
+    """A network for one or more numbers per sample."""
+
+    loss: str = parameter(
+        default="huber",
+        rule=one_of(*LOSSES),
+        doc="""What is minimised, on the scale of the standardised targets (their own scale with
+        ``standardize=False``). "huber" is squared up to 0.5 and absolute beyond: outliers weigh less, small errors are
+        treated as the squared loss treats them.""",
+    )
+    _target_kind = NumberTargets
+
+    def _loss(self, output: Tensor, y: Tensor) -> Tensor:
+        return LOSSES[self.loss](output, y).mean(-1)
+
+    def predict(self, X: DataLike) -> np.ndarray:
+        """Return the predicted targets, of shape (t,) or (t, n_outputs) as ``y`` had in ``fit``."""
+        output = self._output(X)
+        return self._targets.decode(output)
+
+    @property
+    def _target_standardizer(self) -> Standardizer:
+        """The scale of the targets in training."""
+        return cast(NumberTargets, self._targets).standardizer
+
+
+@declared
+class Classification(ClassWeight, ClassifierMixin, NetworkEstimator):
+    """A network for labels, trained on the cross-entropy."""
+
+    _target_kind = LabelTargets
+
+    def _loss(self, output: Tensor, y: Tensor) -> Tensor:
+        return nn.functional.cross_entropy(output, y, reduction="none")
+
+    def predict_proba(self, X: DataLike) -> np.ndarray:
+        """Return the probabilities of the classes, of shape (t, n_classes), in the order of ``classes_``."""
+        logits = self._output(X)
+        odds = np.exp(logits - logits.max(1, keepdims=True))
+        return odds / odds.sum(1, keepdims=True)
+
+    def predict(self, X: DataLike) -> np.ndarray:
+        """Return the most probable label of every row."""
+        probabilities = self.predict_proba(X)
+        return self._targets.decode(probabilities)

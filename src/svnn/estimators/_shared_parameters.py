@@ -1,0 +1,143 @@
+"""Groups of parameters and attributes that several estimators share: each is declared here and nowhere else."""
+
+from __future__ import annotations
+
+from collections.abc import Hashable, Mapping, Sequence
+
+import numpy as np
+
+from svnn._parameters import (
+    anything,
+    boolean,
+    callables,
+    class_weights,
+    declared,
+    either,
+    fitted,
+    integer,
+    number,
+    one_of,
+    parameter,
+    seed,
+    sizes,
+)
+from svnn._types import RandomState
+from svnn.estimators._training import Callback
+from svnn.nn._layers import ACTIVATIONS
+from svnn.nn._readout import READOUTS
+
+
+@declared
+class SeenFeatures:
+    """The attributes in which scikit-learn notes the features that ``fit`` saw."""
+
+    n_features_in_: int = fitted(kind="int", doc="Number of features, N.")
+    feature_names_in_: np.ndarray = fitted(
+        kind="ndarray of shape (N,)", doc="Names of the features, where X has named columns."
+    )
+
+
+@declared
+class TrainingParameters:
+    """The parameters that every network has."""
+
+    hidden: Sequence[int] = parameter(
+        default=(32,),
+        rule=sizes(least=1),
+        doc="Values per node after each layer; its length is the number of layers.",
+    )
+    activation: str = parameter(
+        default="leaky_relu",
+        rule=one_of(*ACTIVATIONS),
+        doc="The function that is applied to the values after each layer.",
+    )
+    dropout: float = parameter(
+        default=0.0,
+        rule=number(0, 1),
+        doc="Share of the values after each layer that are set to zero at random during training.",
+    )
+    batch_norm: bool = parameter(
+        default=True,
+        rule=boolean(),
+        doc="Whether the values after each layer are normalised over the batch, as batch normalisation does.",
+    )
+    standardize: bool = parameter(
+        default=True,
+        rule=boolean(),
+        doc="""Whether every feature, and every target of a regressor, gets mean 0 and standard deviation 1 in the
+        training rows.""",
+    )
+    lr: float = parameter(default=0.01, rule=number(above=True), doc="Learning rate of Adam.")
+    weight_decay: float = parameter(
+        default=1e-5, rule=number(), doc="Strength of the penalty on the squares of the weights, as Adam applies it."
+    )
+    max_epochs: int = parameter(default=1000, rule=integer(1), doc="The most epochs to train for.")
+    patience: int = parameter(
+        default=100,
+        rule=integer(1),
+        doc="Stop after so many epochs without a better validation loss; the best weights are kept.",
+    )
+    tol: float = parameter(
+        default=0.0,
+        rule=number(),
+        doc="""How much the validation loss has to fall to count as better. On separable classes it falls a little in
+        every epoch; 1e-4 stops earlier there.""",
+    )
+    batch_size: int | str | None = parameter(
+        default="auto",
+        rule=either(integer(1), "auto", None),
+        doc="""Rows of a gradient step. "auto" takes 32, or fewer (a power of two) where an epoch would have less than
+        about four steps; None takes all rows at once.""",
+    )
+    averaging: float = parameter(
+        default=0.99,
+        rule=number(0, 1),
+        doc="""Validate and predict with an exponential moving average of the weights, of this decay; it removes the
+        noise of small batches. 0 uses the weights as they are.""",
+    )
+    validation_fraction: float = parameter(
+        default=0.1,
+        rule=number(0, 1),
+        doc="""Share of the rows held out for early stopping where ``fit`` gets no ``validation_data``; 0 watches the
+        training loss instead.""",
+    )
+    device: str = parameter(default="auto", rule=anything("str"), doc='"auto" is the GPU where there is one.')
+    random_state: RandomState = parameter(
+        default=None, rule=seed(), doc="Seed of the split, the weights, the batches and the realisations."
+    )
+    verbose: int = parameter(
+        default=0, rule=boolean(), kind="int", doc="1 shows a progress bar when run in a terminal."
+    )
+    callbacks: Sequence[Callback] = parameter(
+        default=(),
+        rule=callables(),
+        doc="""Each is called after every epoch with a dict of ``epoch``, ``train_loss``, ``valid_loss`` and
+        ``best_loss``; returning True stops the training.""",
+    )
+
+
+@declared
+class PooledNodes:
+    """The parameters of networks that keep values of every node until the readout."""
+
+    readout: str = parameter(
+        default="weighted",
+        rule=one_of(*READOUTS),
+        doc="""How the nodes become one vector per sample. "weighted" learns weights of the nodes. "mean" averages over
+        them, as the paper does: it cannot tell nodes apart and is usually less accurate, but transfers to another N.
+        "flatten" feeds every node to the head.""",
+    )
+    heads: int = parameter(default=4, rule=integer(1), doc="Number of weight vectors of the weighted readout.")
+    mlp: Sequence[int] = parameter(
+        default=(32,), rule=sizes(), doc="Hidden sizes of the head; empty for a linear head."
+    )
+
+
+@declared
+class ClassWeight:
+    """The parameter and the attribute that every classifier has."""
+
+    class_weight: Mapping[Hashable, float] | str | None = parameter(
+        default=None, rule=class_weights(), doc="Weights of the classes in the loss."
+    )
+    classes_: np.ndarray = fitted(kind="ndarray of shape (n_classes,)", doc="The labels, in order.")

@@ -1,0 +1,5 @@
+"""Which sparsifier suits some data: ``advise`` compares them on samples that were held out.
+
+``_advisor`` decides, ``_candidates`` holds what it decides between, ``_noise`` compares the spectrum with that of pure
+noise, and ``_advice`` is the answer as an object that prints itself.
+"""

@@ -1,0 +1,131 @@
+"""Advice as an object: the recommendation, the numbers behind it, and the sentences that explain them."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+from sklearn.base import BaseEstimator
+
+from svnn.stability._records import Records, aligned
+
+
+@dataclass(frozen=True, eq=False, repr=False)
+class Advice:
+    """What :func:`svnn.stability.advise` found; ``print(advice)`` shows it as text.
+
+    Attributes
+    ----------
+    looks : {"sparse", "dense"}
+        What the covariance looks like.
+    estimator : covariance estimator
+        The recommended sparsifier, not fitted yet: ready for ``SVNNRegressor(covariance=advice.estimator)``.
+    label : str
+        The same sparsifier as text.
+    table : Records
+        All candidates, the best first; ``pandas.DataFrame(advice.table)`` makes a frame of it. Columns: ``estimator``,
+        ``kind`` ("threshold", "stochastic" or "dense"), ``density`` (the share of the pairs that are kept), and two
+        relative errors on held-out samples: ``error`` of a shifted signal, and ``matrix_error`` in the Frobenius norm.
+    density : float
+        The largest density that was allowed.
+    related_share : float
+        Estimated share of the pairs of features that are related.
+    edge, n_above, variance_above, spread : float, int, float, float
+        The Marchenko–Pastur edge, which is the largest eigenvalue that pure noise would give; the number of
+        eigenvalues above it; the share of the variance that they carry; and the share of the pairs over which their
+        correlations extend.
+    cv_threshold, cv_density : float
+        The hard threshold of correlations that cross-validation chooses, and the share of the pairs that it keeps.
+    n_samples, n_features : int
+        Of the data.
+    notes : tuple of str
+        What was left out of the data, if anything was.
+
+    Examples
+    --------
+    >>> from svnn.datasets import make_large_cov
+    >>> from svnn.stability import advise
+    >>> advice = advise(make_large_cov(200, 30, random_state=0).X, density=0.5, random_state=0)
+    >>> print(advice.reasons[0])
+    About 100 % of the pairs of features are related.
+    """
+
+    looks: str
+    estimator: BaseEstimator
+    label: str
+    table: Records
+    density: float
+    related_share: float
+    edge: float
+    n_above: int
+    variance_above: float
+    spread: float
+    cv_threshold: float
+    cv_density: float
+    n_samples: int
+    n_features: int
+    notes: tuple[str, ...] = ()
+
+    @property
+    def row(self) -> dict[str, Any]:
+        """The row of the table that holds the recommendation."""
+        return next(row for row in self.table if row["estimator"] == self.label)
+
+    @property
+    def reasons(self) -> tuple[str, ...]:
+        """The numbers behind the recommendation, in sentences."""
+        row = self.row
+        whole = next(r["error"] for r in self.table if r["estimator"] == "SampleCovariance()")
+        count = {0: "No eigenvalue", 1: "1 eigenvalue"}.get(self.n_above, f"{self.n_above} eigenvalues")
+        spectrum = (
+            f"{count} of the correlation matrix {'is' if self.n_above < 2 else 'are'} larger than {self.edge:.2f}, the "
+            "largest that pure noise would give (the Marchenko–Pastur edge)."
+        )
+        if self.n_above:
+            spectrum += (
+                f" {'It carries' if self.n_above == 1 else 'Together they carry'} {self.variance_above:.0%} of the "
+                f"variance, and the correlations that come from this extend over {self.spread:.0%} of the pairs."
+            )
+        cut = f"correlations below {self.cv_threshold:.3f}" if self.cv_threshold else "nothing"
+        reasons = [
+            f"About {self.related_share:.0%} of the pairs of features are related.",
+            spectrum,
+            f"The hard threshold that cross-validation chooses sets {cut} to zero and keeps {self.cv_density:.0%} of "
+            "the pairs.",
+            f"{self.label} keeps {row['density']:.0%} of the pairs. Compared with the covariance of held-out samples, "
+            f"it shifts signals with an error of {row['error']:.1%}, and the full sample covariance with an error of "
+            f"{whole:.1%}. Both errors include the noise of the held-out samples.",
+        ]
+        other = next(
+            (r for r in self.table if self._is_sparsifier(r) and r["kind"] not in ("dense", row["kind"])), None
+        )
+        if other is not None:
+            name = "thresholding rule" if other["kind"] == "threshold" else "stochastic sparsifier"
+            reasons.append(f"The best {name}, {other['estimator']}, has an error of {other['error']:.1%}.")
+        return tuple(text.replace("%", " %") for text in reasons) + self.notes
+
+    def __str__(self) -> str:
+        best: dict[str, dict[str, Any]] = {}
+        for row in self.table:  # the best row of each class comes first
+            if row["kind"] == "dense" or self._is_sparsifier(row):
+                best.setdefault(row["estimator"].split("(")[0], row)
+        rows = {row["estimator"]: row for row in (*best.values(), self.row)}
+        columns = ("density", "error", "matrix_error")
+        lines = [
+            ["→" if row is self.row else "", row["estimator"], *(100 * row[c] for c in columns)]
+            for row in sorted(rows.values(), key=lambda row: float(row["error"]))
+        ]
+        return "\n".join(
+            [
+                f"The covariance looks {self.looks}. Recommended: {self.label}",
+                *(f"- {reason}" for reason in self.reasons),
+                "",
+                aligned(["", "in %", *columns], lines, ".1f"),
+            ]
+        )
+
+    def __repr__(self) -> str:
+        return f"<Advice: looks {self.looks}, {self.label}>"
+
+    def _is_sparsifier(self, row: dict[str, Any]) -> bool:
+        return row["kind"] != "dense" and bool(row["density"] <= self.density + 1e-9)

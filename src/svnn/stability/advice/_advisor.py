@@ -1,0 +1,198 @@
+"""Which sparsifier? Advice from the data, with the numbers behind it."""
+
+from __future__ import annotations
+
+import math
+
+import numpy as np
+
+from svnn._types import DataLike, RandomState
+from svnn.estimators._training_data import Standardizer
+from svnn.functional._array import generator, non_negative, unit_interval
+from svnn.functional._centring import is_constant
+from svnn.stability._inputs import check_integer, data
+from svnn.stability._records import Records
+from svnn.stability.advice._advice import Advice
+from svnn.stability.advice._candidates import Candidate, Part, candidates, held_out_error
+from svnn.stability.advice._noise import noise_spectrum, related_share
+
+#: The largest share of the pairs that may be kept where the user sets no limit: a sparsifier drops at least a tenth.
+_MOST = 0.9
+_MIN_SAMPLES = 10
+_FOLDS = 5
+#: Correlations of factors that all features share spread over more of the pairs than this. Those of random (Gaussian)
+#: eigenvectors spread over 2/pi, or 64 %, of them.
+_FACTOR_SPREAD = 0.75
+
+
+def advise(
+    X: DataLike,
+    *,
+    density: float | None = None,
+    n_splits: int = 10,
+    tolerance: float = 0.025,
+    max_features: int = 300,
+    random_state: RandomState = 0,
+) -> Advice:
+    r"""Recommend a sparsifier for the covariance of ``X``.
+
+    Parameters
+    ----------
+    X : array or data frame of shape (t, N) or (t, N, F)
+    density : float in [0, 1], optional
+        The largest share of the pairs of features that may be kept. By default 0.9: a sparsifier should drop at least
+        a tenth of them.
+    n_splits : int, default=10
+        How often the samples are split into a part to fit on and a fifth that is held out. The splits come from
+        rounds of five random folds.
+    tolerance : float, default=0.025
+        Candidates count as equally good where their errors exceed the smallest one by at most this share of it.
+    max_features : int, default=300
+        Where there are more features, so many of them are drawn at random and looked at, which bounds the cost. The
+        error of stochastic sparsifiers is then overestimated, because the noise of their masks averages out over the
+        neighbours of a node, and some of these are missing.
+    random_state : int, Generator or None, default=0
+        Seed of the folds and of the features that are looked at. By default the same data get the same advice; None
+        draws anew each time.
+
+    Returns
+    -------
+    Advice
+        ``looks``, ``estimator``, ``reasons``, ``table`` and the numbers; ``print`` shows them.
+
+    Notes
+    -----
+    Everything is on the scale of standardised features, as :class:`svnn.SVNNRegressor` uses it. Standardise the data
+    first where you fit ``advice.estimator`` yourself.
+
+    *Sparse or dense.* The covariance looks dense where one of three signs says so: more than half of the pairs are
+    related, by the distribution of their z-scores; the hard threshold that cross-validation chooses (Bickel & Levina
+    2008) keeps more than half of them; or the eigenvalues above the Marchenko–Pastur edge, the largest that pure noise
+    would give, belong to factors that all features share (their correlations spread over more than 75 % of the pairs).
+    Relations that are too weak for t samples are not seen: with few samples everything looks sparse.
+
+    *Which sparsifier.* Every candidate is fitted on four fifths of the samples and compared with the correlations C of
+    the rest by the error of a shifted signal, relative to its size,
+
+    .. math:: \text{error}^2 = \frac{\mathbb E\|\tilde C x - C x\|^2}{\mathbb E\|C x\|^2}
+              = \frac{\operatorname{tr}((C_m - C) C (C_m - C)) + \sum_{ij} v_{ij} c_{jj}}{\operatorname{tr} C^3},
+
+    which is exact over the random masks (mean :math:`C_m`, variance V) and over signals with the held-out covariance:
+    no mask is drawn. The error includes the noise of C, which is the same for all candidates. Only sparsifiers within
+    the ``tolerance`` of the best one are considered. For a sparse covariance the thresholding rule with the smallest
+    error is recommended, for a dense one the stochastic sparsifier with the smallest density. Where no candidate of
+    that kind is good enough, the best of all is recommended.
+
+    The Frobenius error (``matrix_error``) is reported but does not decide. Of all ways to keep a share of the
+    entries, keeping the largest always stays closest to the sample covariance in that norm, but a shifted signal shows
+    more: cutting the small entries of a common factor changes every output in the same direction, while what is
+    dropped at random, with weights 1/p (``unbiased=True``), averages out over the neighbours of a node.
+
+    References
+    ----------
+    P. J. Bickel and E. Levina, Covariance regularization by thresholding, Annals of Statistics 2008.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from svnn.datasets import make_large_cov, make_sparse_covariance
+    >>> C = make_sparse_covariance(40, density=0.1, kind="block", random_state=0)
+    >>> X = np.random.default_rng(0).multivariate_normal(np.zeros(40), C, 300)
+    >>> advice = advise(X, random_state=0)
+    >>> advice.looks, advice.label
+    ('sparse', 'HardThreshold(scale=2.0)')
+    >>> advise(make_large_cov(300, 40, random_state=0).X, density=0.5, random_state=0).label
+    'ACV(density=0.5, unbiased=True)'
+    """
+    n_splits = check_integer(n_splits, "n_splits must be an integer >= 1", 1)
+    max_features = check_integer(max_features, "max_features must be an integer >= 2", 2)
+    tolerance = non_negative(tolerance, "tolerance")
+    budget = _MOST if density is None else unit_interval(density, "density")
+    rng = generator(random_state)
+    Z, n_features, notes = _standardised(X, max_features, rng)
+    # The universal threshold grows with log N: a factor found for some of the features is restated for all of them.
+    options = candidates(budget, math.sqrt(math.log(Z.shape[1]) / math.log(n_features)))
+    table = _cross_validated(options, Z, n_splits, rng)
+
+    whole = Part.of(Z, rng)
+    spectrum = noise_spectrum(whole.R, len(Z))
+    related = related_share(whole.R, whole.theta, len(Z))
+    cv = min(
+        (i for i, option in enumerate(options) if option.scale is not None), key=lambda i: table[i]["matrix_error"]
+    )
+    cv_density = table[cv]["density"]
+    dense = related > 0.5 or cv_density > 0.5 or spectrum.spread > _FACTOR_SPREAD
+    pick = _choose(table, budget, tolerance, dense)
+    return Advice(
+        looks="dense" if dense else "sparse",
+        estimator=options[pick].estimator,
+        label=options[pick].label,
+        table=Records(sorted(table, key=lambda row: row["error"])),
+        density=budget,
+        related_share=related,
+        edge=spectrum.edge,
+        n_above=spectrum.n_above,
+        variance_above=spectrum.variance_above,
+        spread=spectrum.spread,
+        cv_threshold=whole.universal(options[cv].scale or 0.0),
+        cv_density=cv_density,
+        n_samples=len(Z),
+        n_features=n_features,
+        notes=notes,
+    )
+
+
+def _standardised(X: DataLike, max_features: int, rng: np.random.Generator) -> tuple[np.ndarray, int, tuple[str, ...]]:
+    """Return the features that are looked at, standardised; the number of all features; notes on what is left out."""
+    X = data(X, "advise").astype(np.float64)
+    n = X.shape[1]
+    if len(X) < _MIN_SAMPLES:
+        raise ValueError(f"advise needs at least {_MIN_SAMPLES} samples to hold some of them out, got {len(X)}.")
+    notes = []
+    varies = ~is_constant(X.min(0), X.max(0))
+    varies = varies if X.ndim == 2 else varies.any(1)
+    if not varies.all():
+        notes.append(f"{n - varies.sum()} of the {n} features are constant and left out.")
+        X = X[:, varies]
+    if X.shape[1] < 2:
+        raise ValueError(f"advise needs at least 2 features that are not constant, got {X.shape[1]}.")
+    if X.shape[1] > max_features:
+        notes.append(f"{max_features} of the {n} features are looked at, drawn at random (max_features).")
+        X = X[:, np.sort(rng.choice(X.shape[1], max_features, replace=False))]
+    return Standardizer.fit(X, np.ones(len(X)))(X), n, tuple(notes)
+
+
+def _cross_validated(options: list[Candidate], Z: np.ndarray, n_splits: int, rng: np.random.Generator) -> Records:
+    """Return the root mean squared errors of every candidate over the splits, relative to what is estimated."""
+    totals, sizes = np.zeros((len(options), 3)), np.zeros(2)
+    for split in range(n_splits):
+        if split % _FOLDS == 0:
+            # In folds every sample, outliers included, is held out equally often.
+            fold = rng.permutation(len(Z)) % _FOLDS
+        held_out = fold == split % _FOLDS
+        train, test = Part.of(Z[~held_out], rng), Part.of(Z[held_out], rng, for_fitting=False)
+        totals += [held_out_error(option, train, test) for option in options]
+        sizes += ((test.R @ test.R) * test.R).sum(), (test.R**2).sum()
+    errors = np.sqrt(totals[:, :2] / sizes)
+    return Records(
+        {
+            "estimator": option.label,
+            "kind": option.kind,
+            "density": float(total[2] / n_splits),
+            "error": float(error),
+            "matrix_error": float(matrix_error),
+        }
+        for option, total, (error, matrix_error) in zip(options, totals, errors, strict=True)
+    )
+
+
+def _choose(table: Records, budget: float, tolerance: float, dense: bool) -> int:
+    """Return the number of the recommended candidate."""
+    allowed = [i for i, row in enumerate(table) if row["kind"] != "dense" and row["density"] <= budget + 1e-9]
+    best = min(allowed, key=lambda i: table[i]["error"])
+    limit = (1 + tolerance) * table[best]["error"]
+    kind = "stochastic" if dense else "threshold"
+    good = [i for i in allowed if table[i]["error"] <= limit and table[i]["kind"] == kind]
+    if not good:
+        return best
+    return min(good, key=lambda i: (table[i]["density"] if dense else 0.0, table[i]["error"]))

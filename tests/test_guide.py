@@ -1,0 +1,78 @@
+"""The guide, the page about neighbours and CONTRIBUTING.md: their code runs, and what they mention exists."""
+
+from __future__ import annotations
+
+import pkgutil
+import re
+from pathlib import Path
+
+import pytest
+
+from svnn.testing import check_covariance
+
+ROOT = Path(__file__).parents[1]
+DOCS = ROOT / "docs"
+PAGES = ("guide.md", "neighbours.md", "../CONTRIBUTING.md")
+
+
+def blocks(page):
+    return re.findall(r"```python\n(.*?)```", (DOCS / page).read_text(encoding="utf-8"), re.S)
+
+
+def test_the_code_of_the_guide_runs(capsys):
+    first, second = blocks("guide.md")
+    exec(compile(first, "guide.md", "exec"), {})
+    shapes, change = capsys.readouterr().out.splitlines()
+    assert shapes == "(3,) (3, 40, 32)"
+    assert float(change.split(": ")[1]) > 0
+    names = {"__name__": "guide"}
+    exec(compile(second, "guide.md", "exec"), names)
+    banded = names["Banded"](width=0)
+    assert names["np"].count_nonzero(banded.fit(names["np"].eye(4)).covariance_) == 4
+
+
+@pytest.mark.parametrize(
+    ("block", "package", "printed"),
+    [
+        (0, "nilearn", r"\(5, 30, 30\) 10% of the entries are kept"),
+        (1, "skfolio", r"weights that sum to 1\.0"),
+        (2, "skfolio", r"R² on the training data: 0\.\d+"),
+    ],
+    ids=["nilearn", "portfolio", "their covariance"],
+)
+def test_the_code_of_the_page_about_neighbours_runs(block, package, printed, capsys):
+    pytest.importorskip(package)
+    exec(compile(blocks("neighbours.md")[block], "neighbours.md", "exec"), {})
+    assert re.fullmatch(printed, capsys.readouterr().out.strip())
+
+
+def test_the_sparsifier_of_the_contributing_page_is_complete():
+    names = {"__name__": __name__}  # a module that exists, where dataclasses look for types
+    (code,) = blocks("../CONTRIBUTING.md")
+    exec(compile(code, "CONTRIBUTING.md", "exec"), names)
+    check_covariance(names["Banding"](), tensors=True, skip=["permutation"])
+    with pytest.raises(ValueError, match="width must be an integer >= 0, got -1"):
+        names["Banding"](width=-1).fit([[1.0, 2.0], [2.0, 1.0]])
+
+
+def test_every_file_of_the_walk_exists():
+    text = (ROOT / "CONTRIBUTING.md").read_text(encoding="utf-8")
+    paths = set(re.findall(r"`((?:src|tests)/[\w/.]+)`", text))
+    assert len(paths) > 8
+    for path in sorted(paths):
+        assert (ROOT / path).exists(), path
+
+
+@pytest.mark.parametrize("page", PAGES)
+def test_every_name_exists(page):
+    text = (DOCS / page).read_text(encoding="utf-8")
+    for name in sorted(set(re.findall(r"\bsvnn(?:\.[A-Za-z_]\w*)+", text))):
+        assert pkgutil.resolve_name(name) is not None
+
+
+@pytest.mark.parametrize("page", PAGES)
+def test_every_link_has_a_section(page):
+    text = (DOCS / page).read_text(encoding="utf-8")
+    headings = re.findall(r"^#+ (.*)$", re.sub(r"```.*?```", "", text, flags=re.S), re.M)
+    anchors = {re.sub(r"[^\w\- ]", "", heading.lower()).replace(" ", "-") for heading in headings}
+    assert set(re.findall(r"\]\(#([^)]+)\)", text)) <= anchors
