@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from svnn._compiled import load
-from svnn.operators import _cpu_passes as passes
+from svnn.operators import _cpu_passes
 
 BANKS, TILES = "svnn.operators._cpu_kernels", "svnn.covariance.tiles._tile_kernels"
 #: The kernels of a tile: functions that Python calls.
@@ -34,7 +34,7 @@ class Kernels:
 
     def watch(self, patch: pytest.MonkeyPatch) -> None:
         """Record every call from now on."""
-        self._watch_jobs(patch, passes, "bank", BANKS)
+        self._watch_jobs(patch, _cpu_passes, "bank", BANKS)
         tiles = load(TILES)
         for name in OF_TILES if tiles is not None else ():
             self._watch_function(patch, tiles, name)

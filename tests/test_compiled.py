@@ -14,7 +14,7 @@ from kernel_spy import BANKS, TILES
 from svnn import _compiled
 from svnn._compiled import load
 from svnn.covariance import tiles
-from svnn.operators import _cpu_passes as passes
+from svnn.operators import _cpu_passes
 
 
 def kernels_of_tiles():
@@ -22,7 +22,7 @@ def kernels_of_tiles():
     return tiles.Tiles(data, limit=10**6).kernels
 
 
-LOADERS = {BANKS: passes.kernels, TILES: kernels_of_tiles}
+LOADERS = {BANKS: _cpu_passes.kernels, TILES: kernels_of_tiles}
 
 
 @pytest.fixture

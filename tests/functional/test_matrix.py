@@ -346,11 +346,7 @@ def test_a_repair_gives_the_same_kind(kind, method):
 @pytest.mark.parametrize("method", ["load", "shrink", "clip"])
 def test_where_nothing_is_to_repair_nothing_is_made(kind, method):
     source = KINDS[kind](C)
-    repaired = psd_repair(source, method)
-    if method == "clip" and kind.endswith(("COO tensor", "CSR tensor")):  # which goes through a dense matrix
-        np.testing.assert_allclose(dense(repaired), C)
-    else:
-        assert repaired is getattr(source, "covariance_", source)
+    assert psd_repair(source, method) is getattr(source, "covariance_", source)
 
 
 @pytest.mark.parametrize("method", ["load", "shrink", "clip"])

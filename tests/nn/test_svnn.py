@@ -208,3 +208,15 @@ def test_few_samples_are_not_cut_and_many_are(C):
     assert len(calls) == 1
     network(torch.randn(10_000, 6, 1), C)  # 8 MB
     assert len(calls) == 3
+
+
+@pytest.mark.parametrize("training", [False, True])
+def test_the_norm_of_signals_shifted_once_is_folded_into_the_filter(monkeypatch, C, training):
+    """Where nobody watches, the norm makes no pass over the embeddings of its own."""
+    shift = as_operator(C, dtype=torch.float32).normalized()
+    network, signals = SVNN(1, 1).train(training), ShiftedSignals.of(torch.randn(5, 6, 1), shift, 2)
+    monkeypatch.setattr(NodeNorm, "forward", None)
+    assert network(signals, shift).shape == (5, 1)
+    network.norms[0].register_forward_hook(lambda *_: None)
+    with pytest.raises(TypeError):
+        network(signals, shift)

@@ -8,7 +8,7 @@ from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
 from svnn import as_operator
-from svnn.operators import _openmp as threads
+from svnn.operators import _openmp
 from svnn.operators._cpu_passes import CPUMatrix
 from svnn.operators._gpu_passes import GPUMatrix
 from svnn.operators._shift_bank import shift_filter_bank
@@ -93,7 +93,7 @@ def test_many_chunks_equal_one(monkeypatch, kernels, n_in, n_out):
 @pytest.mark.parametrize("openmp", [True, False])
 def test_the_number_and_kind_of_threads_do_not_matter(monkeypatch, kernels, openmp):
     if not openmp:
-        monkeypatch.setattr(threads, "_openmp", lambda: None)
+        monkeypatch.setattr(_openmp, "_gnu_parallel", lambda: None)
     C = covariance(300, 0.1)
     operator = as_operator(C, backend="csr", dtype=torch.float32)
     for shape in [(7, 300, 16), (1, 300, 16), (5, 300, 1)]:

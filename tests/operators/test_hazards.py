@@ -9,8 +9,7 @@ import scipy.sparse as sp
 import torch
 
 from svnn import as_operator
-from svnn.operators import CSROperator, DenseOperator
-from svnn.operators import _buffers as memory
+from svnn.operators import CSROperator, DenseOperator, _buffers
 
 
 def operator(n=200, backend="csr", seed=0):
@@ -24,14 +23,14 @@ def tensors(n=200, n_in=8, n_out=16, taps=3, batch=4):
 
 
 def _fill(queue):
-    memory.workspace("fork", (2**20,), torch.float32).fill_(7)
+    _buffers.workspace("fork", (2**20,), torch.float32).fill_(7)
     queue.put(1)
 
 
 @pytest.mark.skipif(not sys.platform.startswith("linux"), reason="forks")
 @pytest.mark.filterwarnings("ignore:.*fork.*:DeprecationWarning")
 def test_a_forked_process_computes_in_memory_of_its_own():
-    mine = memory.workspace("fork", (2**20,), torch.float32)
+    mine = _buffers.workspace("fork", (2**20,), torch.float32)
     mine.zero_()
     context = multiprocessing.get_context("fork")
     queue = context.Queue()

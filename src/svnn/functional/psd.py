@@ -91,12 +91,12 @@ def smallest_eigenvalue(C: MatrixLike) -> float:
     return _lowest(plain_values(stored) if is_sparse_tensor(stored) else stored)
 
 
-def _lowest(C: Any) -> float:
+def _lowest(C: Matrix | Tensor) -> float:
     """Return the smallest eigenvalue, or a lower bound of it, of a checked matrix."""
     if is_torch(C):
         C = C.detach()
         return float(namespace(C).linalg.eigvalsh(C if C.dtype.itemsize > 2 else C.float())[0])
-    if not sp.issparse(C):
+    if isinstance(C, np.ndarray):
         C = C if C.dtype.itemsize > 2 else C.astype(np.float32)
         return float(scipy.linalg.eigh(C, eigvals_only=True, subset_by_index=[0, 0])[0])
     C = sp.csr_array(C).astype(np.float64)
@@ -120,7 +120,7 @@ def _lowest(C: Any) -> float:
     return lowest * unit
 
 
-def _lowest_of_blocks(C: Any, nodes: np.ndarray) -> float:
+def _lowest_of_blocks(C: sp.csr_array, nodes: np.ndarray) -> float:
     """Return the smallest eigenvalue of components of the same size, one in each row of ``nodes``."""
     size = nodes.shape[1]
     entries = C[nodes.ravel()][:, nodes.ravel()].tocoo()
@@ -155,7 +155,9 @@ def _shrink(C: Any) -> Any:
 
 def _clip(C: Any) -> Any:
     if sp.issparse(C):
-        return sp.csr_array(_clip(C.toarray()))
+        dense = C.toarray()
+        clipped = _clip(dense)
+        return C if clipped is dense else sp.csr_array(clipped)
     xp = namespace(C)
     values, vectors = xp.linalg.eigh(C)
     if bool(values[0] >= 0):

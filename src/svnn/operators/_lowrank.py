@@ -69,7 +69,7 @@ def from_data(X: DataLike, ddof: float = 0, dtype: torch.dtype | None = None) ->
     >>> op.backend, tuple((op @ torch.ones(1000, 1)).shape)
     ('lowrank', (1000, 1))
     """
-    Z = X if isinstance(X, Tensor) else torch.as_tensor(np.asarray(X))
+    Z = X if isinstance(X, Tensor) else torch.as_tensor(np.require(X, requirements="W"))
     Z = Z if Z.is_floating_point() else Z.double()
     if Z.ndim not in (2, 3):
         raise ValueError(f"X must have shape (t, N) or (t, N, F), got {tuple(Z.shape)}.")

@@ -10,7 +10,6 @@ import ctypes
 from collections.abc import Callable
 from functools import cache
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 import torch
@@ -22,7 +21,7 @@ _C_FUNCTION = ctypes.CFUNCTYPE(None, ctypes.c_void_p)
 
 
 @cache
-def _openmp() -> Any:
+def _gnu_parallel() -> Callable[[int, int, int, int], None] | None:
     """Return ``GOMP_parallel`` of the OpenMP runtime that torch has loaded, or None where that is not GNU's."""
     path = _torch_runtime()
     if path is None or not path.name.startswith("libgomp"):
@@ -47,7 +46,9 @@ def run(address: int, job: np.ndarray, n_threads: int) -> None:
     The first one that is there does all the work if the others come too late.
     """
     data = job.ctypes.data
-    if n_threads > 1 and not forked() and (parallel := _openmp()) is not None:
+    if n_threads == 1:
+        _C_FUNCTION(address)(data)
+    elif not forked() and (parallel := _gnu_parallel()) is not None:
         parallel(address, data, n_threads, 0)
     else:
         _run_plainly(_C_FUNCTION(address), data, n_threads)

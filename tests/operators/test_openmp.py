@@ -12,17 +12,17 @@ import numpy as np
 import pytest
 import torch
 
-from svnn.operators import _openmp as threads
+from svnn.operators import _openmp
 
 FORK = """
 import multiprocessing, os, signal, sys
 import numpy as np, torch
 import svnn
-from svnn.operators import _openmp as threads
+from svnn.operators import _openmp
 
 torch.set_num_threads(2)
 if sys.argv[1] == "plain threads":
-    threads._openmp = lambda: None
+    _openmp._gnu_parallel = lambda: None
 rng = np.random.default_rng(0)
 C = np.where(rng.random((600, 600)) < 0.05, rng.standard_normal((600, 600)), 0)
 operator = svnn.as_operator((C + C.T) / 50, backend="csr")
@@ -95,9 +95,9 @@ def test_the_runtime_that_torch_uses_is_the_one_called(monkeypatch, loaded, expe
             opened.append(path)
             self.GOMP_parallel = lambda: None
 
-    monkeypatch.setattr(threads, "threadpool_info", lambda: libraries(*loaded))
-    monkeypatch.setattr(threads.ctypes, "CDLL", Library)
-    found = threads._openmp.__wrapped__()
+    monkeypatch.setattr(_openmp, "threadpool_info", lambda: libraries(*loaded))
+    monkeypatch.setattr(_openmp.ctypes, "CDLL", Library)
+    found = _openmp._gnu_parallel.__wrapped__()
     assert opened == ([] if expected is None else [str(expected)])
     assert (found is None) == (expected is None)
 
@@ -105,10 +105,10 @@ def test_the_runtime_that_torch_uses_is_the_one_called(monkeypatch, loaded, expe
 def test_here_torch_would_find_the_same_function():
     """The linker, asked for the function from within torch's library, gives the address that is called."""
     library = OWN / "libtorch_cpu.so"
-    if threads._openmp() is None or not library.exists():
+    if _openmp._gnu_parallel() is None or not library.exists():
         pytest.skip("torch does not use GNU's OpenMP here")
     address = ctypes.cast(ctypes.CDLL(str(library)).GOMP_parallel, ctypes.c_void_p).value
-    assert ctypes.cast(threads._openmp(), ctypes.c_void_p).value == address
+    assert ctypes.cast(_openmp._gnu_parallel(), ctypes.c_void_p).value == address
 
 
 def test_an_interrupt_waits_for_the_threads_that_still_write(monkeypatch):
@@ -123,11 +123,11 @@ def test_an_interrupt_waits_for_the_threads_that_still_write(monkeypatch):
         go.wait(60)
         written.append(data)
 
-    monkeypatch.setattr(threads, "_openmp", lambda: None)
-    monkeypatch.setattr(threads, "_C_FUNCTION", lambda address: function)
+    monkeypatch.setattr(_openmp, "_gnu_parallel", lambda: None)
+    monkeypatch.setattr(_openmp, "_C_FUNCTION", lambda address: function)
     job = np.zeros(1, dtype=np.int64)
     with pytest.raises(KeyboardInterrupt):
-        threads.run(0, job, 2)
+        _openmp.run(0, job, 2)
     assert written == [job.ctypes.data]
 
 
@@ -138,11 +138,11 @@ def test_threads_that_come_too_late_leave_the_job_alone(monkeypatch):
     def function(data):
         callers.append(threading.current_thread())
 
-    monkeypatch.setattr(threads, "_openmp", lambda: None)
-    monkeypatch.setattr(threads, "_C_FUNCTION", lambda address: function)
-    others = [threads.pool(2).submit(busy.wait, 60) for _ in range(2)]
-    threads.run(0, np.zeros(1, dtype=np.int64), 2)
+    monkeypatch.setattr(_openmp, "_gnu_parallel", lambda: None)
+    monkeypatch.setattr(_openmp, "_C_FUNCTION", lambda address: function)
+    others = [_openmp.pool(2).submit(busy.wait, 60) for _ in range(2)]
+    _openmp.run(0, np.zeros(1, dtype=np.int64), 2)
     busy.set()
     assert [other.result() for other in others] == [True, True]
-    assert threads.pool(2).submit(int).result() == 0  # what was handed in before has had its turn
+    assert _openmp.pool(2).submit(int).result() == 0  # what was handed in before has had its turn
     assert callers == [threading.main_thread()]
