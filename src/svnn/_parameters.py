@@ -150,8 +150,8 @@ def is_allowed(
 ) -> bool:
     """Say whether ``value`` is one of the options, a text of the pattern, or a number of these types in an interval.
 
-    True and False are numbers only where ``bool`` is among the types. ``otherwise`` decides in the place of types and
-    interval.
+    True and False are numbers only where ``bool`` is among the types; what is no number has no interval. ``otherwise``
+    decides in the place of types and interval.
 
     Examples
     --------
@@ -166,7 +166,8 @@ def is_allowed(
         return False
     # numpy would round the ends of the interval to the precision of its own numbers.
     plain: Any = value.item() if isinstance(value, np.generic) else value
-    return bool(low <= plain <= high)
+    is_number = isinstance(plain, Real)
+    return not is_number or bool(low <= plain <= high)
 
 
 def integer(least: int) -> Rule:
@@ -246,7 +247,8 @@ def class_weights() -> Rule:
 
 def seed() -> Rule:
     """Anything that random numbers can start from."""
-    return Rule("None, an integer >= 0 or a random generator", _is_seed, "int, Generator, RandomState or None")
+    holds = partial(is_allowed, types=(object, bool), low=0, options=(None,))
+    return Rule("None, an integer >= 0 or a random generator", holds, "int, Generator, RandomState or None")
 
 
 def anything(kind: str) -> Rule:
@@ -264,10 +266,6 @@ def _is_dict_of_weights(value: Any) -> bool:
     if not isinstance(value, Mapping) or not all(isinstance(weight, Real) for weight in value.values()):
         return False
     return all(0 <= float(weight) < math.inf for weight in value.values()) and any(value.values())
-
-
-def _is_seed(value: Any) -> bool:
-    return not isinstance(value, Integral) or int(value) >= 0
 
 
 # -- documentation --------------------------------------------------------------------------------

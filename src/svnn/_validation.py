@@ -1,9 +1,10 @@
-"""The check of ``X`` that the covariance estimators, the networks' estimators and the transformers share."""
+"""What all estimators share: the check of ``X``, and a ``fit`` that succeeds or changes nothing."""
 
 from __future__ import annotations
 
-from collections.abc import Iterable
-from typing import TYPE_CHECKING, Any, Protocol
+from collections.abc import Callable, Iterable
+from functools import wraps
+from typing import TYPE_CHECKING, Any, Protocol, TypeVar, cast
 
 import numpy as np
 import scipy.sparse as sp
@@ -15,6 +16,9 @@ from svnn.functional._array import check_dense_real, is_torch, namespace
 
 if TYPE_CHECKING:
     from torch import Tensor
+
+
+Fit = TypeVar("Fit", bound=Callable[..., Any])
 
 
 class Frame(Protocol):
@@ -128,3 +132,23 @@ def _is_text(X: Frame, column: int, dtype: str) -> bool:
     if dtype == "object" and hasattr(X, "iloc"):  # pandas before version 3 stores text so, but also numbers
         return any(isinstance(value, str) for value in X.iloc[:, column])
     return dtype in ("str", "string", "category", "categorical", "utf8") or "datetime" in dtype
+
+
+def at_once(fit: Fit) -> Fit:
+    """Let an estimator's ``fit`` work on a copy, and take over all that it learned only when it is done.
+
+    A fit that fails or is interrupted leaves the model of an earlier one as it was. A ``fit`` starts without what an
+    earlier one learned, the attributes that end in ``_``; a ``partial_fit`` goes on from them.
+    """
+    goes_on = fit.__name__ == "partial_fit"
+
+    @wraps(fit)
+    def fitted_at_once(self: Any, *args: object, **kwargs: object) -> object:
+        trial = object.__new__(type(self))
+        trial.__dict__.update({k: v for k, v in self.__dict__.items() if goes_on or not k.endswith("_")})
+        fit(trial, *args, **kwargs)
+        # One assignment, which nothing can interrupt; parameters set meanwhile, by a callback, stay.
+        self.__dict__ = {**trial.__dict__, **self.get_params(deep=False)}
+        return self
+
+    return cast(Fit, fitted_at_once)

@@ -63,7 +63,7 @@ def test_a_wrong_number_of_values_per_node_is_an_error(rng):
     ("parameters", "message"),
     [
         ({"covariance": "banded"}, "covariance='banded' is not known"),
-        ({"covariance": HardThreshold(tau=-1.0)}, "tau must be a number >= 0"),
+        ({"covariance": HardThreshold(tau=-1.0)}, "tau must be .* a number >= 0"),
         ({"covariance": "precomputed"}, "needs the matrix as shift="),
         ({"shift": np.eye(6)}, 'covariance="precomputed" only'),
         ({"covariance": "precomputed", "shift": np.triu(np.ones((6, 6)))}, "not symmetric"),

@@ -4,8 +4,7 @@ import pytest
 import torch
 from torch import nn
 
-from svnn.estimators._targets import LOSSES
-from svnn.estimators._training import Batch, Shifts, WeightAverage, batch_rows, batches, train
+from svnn.estimators._training import LOSSES, Batch, Shifts, WeightAverage, batch_rows, batches, train
 
 
 @pytest.mark.parametrize("gather_bytes", [0, 2**28])

@@ -13,10 +13,9 @@ from sklearn.base import BaseEstimator
 from sklearn.utils import Tags
 from sklearn.utils.validation import check_is_fitted
 
-from svnn._fitted import at_once
 from svnn._parameters import boolean, check_parameters, declared, fitted, integer, memory_size, one_of, parameter
 from svnn._types import AnyArray, ColumnLike, DataLike, Matrix, MatrixLike
-from svnn._validation import check_data
+from svnn._validation import at_once, check_data
 from svnn.covariance._gaussian import log_likelihood, precision, squared_distances, squared_norm
 from svnn.functional import Moments, psd_repair, sample_moments
 from svnn.functional._array import is_torch, namespace, to_numpy
@@ -282,7 +281,7 @@ class Sparsifier(CovarianceEstimator):
             C = repaired(C, self.psd)
         if C.shape[0] > self.dense_limit if self.sparse_output is None else self.sparse_output:
             return C if sp.issparse(C) else to_sparse(C)
-        dense = to_dense(C)
+        dense = C if isinstance(C, np.ndarray) else to_dense(C)
         dense += 0  # zeros have no sign then
         return dense
 

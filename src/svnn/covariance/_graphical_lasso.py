@@ -13,7 +13,6 @@ from sklearn.exceptions import ConvergenceWarning
 from sklearn.utils.parallel import Parallel, delayed
 from sklearn.utils.validation import check_is_fitted
 
-from svnn._fitted import at_once
 from svnn._parameters import (
     anything,
     boolean,
@@ -27,6 +26,7 @@ from svnn._parameters import (
     share,
 )
 from svnn._types import ColumnLike, DataLike, Matrix
+from svnn._validation import at_once
 from svnn.covariance._covariance import CovarianceEstimator, in_form, off_diagonal_density
 from svnn.covariance._hard_threshold import HardThreshold
 from svnn.functional import hard_threshold, sample_moments, soft_threshold, universal_threshold

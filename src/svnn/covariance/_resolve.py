@@ -38,8 +38,10 @@ OURS: dict[str, type[CovarianceEstimator]] = {
 NAMES: dict[str, type[BaseEstimator]] = {**OURS, "ledoit_wolf": LedoitWolf, "oas": OAS}
 
 
-def resolve(covariance: str | HasFit) -> HasFit:
+def resolve(covariance: str | HasFit, seed: int | None = None) -> HasFit:
     """Return an unfitted covariance estimator for a name or an estimator.
+
+    ``seed`` becomes its ``random_state``, unless it has one already or takes none.
 
     Examples
     --------
@@ -57,18 +59,15 @@ def resolve(covariance: str | HasFit) -> HasFit:
             raise ValueError(
                 f"covariance={covariance!r} is not known; use {names} or any estimator with fit and covariance_."
             )
-        return NAMES[covariance]()
-    if not hasattr(covariance, "fit") or isinstance(covariance, type):
+        estimator: HasFit = NAMES[covariance]()
+    elif not hasattr(covariance, "fit") or isinstance(covariance, type):
         raise ValueError(
             f"covariance must be a name or an estimator instance with fit and covariance_, got {covariance!r}."
         )
-    return clone(covariance, safe=False)  # also of classes that are no scikit-learn estimators
-
-
-def seeded(estimator: Estimator, seed: int) -> Estimator:
-    """Give an unfitted estimator a seed, unless it has one or takes none, and return it."""
+    else:
+        estimator = clone(covariance, safe=False)  # also of classes that are no scikit-learn estimators
     parameters: dict[str, object] = getattr(estimator, "get_params", dict)()
-    if "random_state" in parameters and parameters["random_state"] is None:
+    if seed is not None and parameters.get("random_state", seed) is None:
         cast(BaseEstimator, estimator).set_params(random_state=seed)
     return estimator
 
@@ -84,7 +83,8 @@ def fit_covariance(
     if X.ndim == 3 and X.shape[2] == 1:
         X = X[..., 0]
     try:
-        if needs_targets(estimator):
+        tags = getattr(estimator, "__sklearn_tags__", None)
+        if tags is not None and tags().target_tags.required:
             estimator.fit(X, y, sample_weight=sample_weight)
         elif isinstance(estimator, CovarianceEstimator):
             estimator.fit(X, sample_weight=sample_weight)
@@ -100,12 +100,6 @@ def fit_covariance(
     if not hasattr(estimator, "covariance_"):
         raise ValueError(f"{type(estimator).__name__} has no covariance_ after fit; it cannot be a covariance.")
     return cast(HasCovariance, estimator)
-
-
-def needs_targets(estimator: HasFit) -> bool:
-    """Say whether ``fit`` of a covariance estimator requires ``y``."""
-    tags = getattr(estimator, "__sklearn_tags__", None)
-    return tags is not None and bool(tags().target_tags.required)
 
 
 def shift_matrix(estimator: HasCovariance, use: str) -> MatrixLike:

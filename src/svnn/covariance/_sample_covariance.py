@@ -7,9 +7,9 @@ from typing import Any, NamedTuple, Self
 
 import numpy as np
 
-from svnn._fitted import at_once
 from svnn._parameters import check_parameters, declared, fitted, number, parameter
 from svnn._types import AnyArray, Array, ColumnLike, DataLike
+from svnn._validation import at_once
 from svnn.covariance._covariance import CovarianceEstimator, Sparsifier
 from svnn.functional import sample_moments
 from svnn.functional._array import namespace

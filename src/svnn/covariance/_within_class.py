@@ -10,12 +10,11 @@ from sklearn.utils import Tags, check_random_state
 from sklearn.utils.multiclass import check_classification_targets
 from sklearn.utils.validation import check_consistent_length, column_or_1d
 
-from svnn._fitted import at_once
 from svnn._parameters import anything, check_parameters, declared, fitted, parameter, seed
 from svnn._types import ColumnLike, DataLike, HasFit, Matrix, RandomState
-from svnn._validation import check_data
+from svnn._validation import at_once, check_data
 from svnn.covariance._covariance import CovarianceEstimator
-from svnn.covariance._resolve import fit_covariance, resolve, seeded
+from svnn.covariance._resolve import fit_covariance, resolve
 from svnn.functional._array import is_torch, to_numpy
 from svnn.functional._centring import centre, check_variances, deviation, scaled
 from svnn.functional.moments import check_weight, observations
@@ -110,7 +109,7 @@ class WithinClass(CovarianceEstimator):
             rows = np.flatnonzero((numbers == number) & (mass > 0))
             if len(rows) > 1:
                 share = float(mass[rows].sum())
-                estimator = seeded(resolve(self.estimator), int(random.randint(2**31)))
+                estimator = resolve(self.estimator, int(random.randint(2**31)))
                 C, still = _one_class(estimator, data[rows], None if weight is None else weight[rows])
                 with np.errstate(invalid="ignore"):  # an overflow is said below
                     total, constant = total + share * C, constant & still

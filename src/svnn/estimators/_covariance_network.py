@@ -13,7 +13,7 @@ from torch import Tensor
 
 from svnn._parameters import anything, check_parameters, declared, fitted, integer, number, one_of, parameter
 from svnn._types import CovarianceLike, DataLike, HasCovariance, Matrix, MatrixLike
-from svnn.covariance._resolve import fit_covariance, resolve, seeded, shift_matrix
+from svnn.covariance._resolve import fit_covariance, resolve, shift_matrix
 from svnn.estimators._model_file import PathLike
 from svnn.estimators._network_estimator import NetworkEstimator
 from svnn.estimators._shared_parameters import PooledNodes
@@ -110,7 +110,7 @@ class CovarianceNetwork(GivenCovariance, FilterParameters, PooledNodes, NetworkE
         """Learn the covariance of standardised signals, and make it the shift."""
         self._trained_with = {"use": str(self.use), "standardize": bool(self.standardize)}
         if self.shift is None:
-            estimator = fit_covariance(seeded(resolve(self.covariance), seed), Z, weight, targets)
+            estimator = fit_covariance(resolve(self.covariance, seed), Z, weight, targets)
             self.covariance_estimator_, self.covariance_ = estimator, plain_covariance(estimator.covariance_)
             matrix = shift_matrix(estimator, self.use)
         else:

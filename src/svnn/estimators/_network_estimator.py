@@ -18,13 +18,13 @@ from sklearn.utils import Tags
 from sklearn.utils.validation import check_consistent_length, check_is_fitted
 from torch import Tensor, nn
 
-from svnn._fitted import at_once
 from svnn._parameters import check_parameters, declared, fitted, one_of, parameter
 from svnn._types import ColumnLike, DataLike
+from svnn._validation import at_once
 from svnn.estimators._progress_bar import progress_bar
 from svnn.estimators._shared_parameters import ClassWeight, SeenFeatures, TrainingParameters
-from svnn.estimators._targets import LOSSES, LabelTargets, NumberTargets, check_targets
 from svnn.estimators._training import (
+    LOSSES,
     Batch,
     Callback,
     Shifts,
@@ -37,12 +37,15 @@ from svnn.estimators._training import (
 )
 from svnn.estimators._training_data import (
     SINGLE,
+    LabelTargets,
+    NumberTargets,
     Rows,
     Standardizer,
     TrainingData,
     check_range,
     check_sample_weight,
     check_signals,
+    check_targets,
     relative,
     split_rows,
     with_class_weight,
@@ -138,7 +141,10 @@ class NetworkEstimator(TrainingParameters, SeenFeatures, ABC, BaseEstimator):
         draws = torch.Generator().manual_seed(seed)
 
         data = self._prepare(X, y, sample_weight, validation_data, groups, seed)
-        self._keep(data)
+        self._n_values = data.training.signals.shape[2]
+        self._standardizer, self._targets = data.standardizer, data.targets
+        if isinstance(data.targets, LabelTargets):
+            self.classes_ = data.targets.classes
         self._fit_structure(data.training.signals, data.given_weight, data.given_targets, seed, device)
         self.module_ = self._new_network(draws, device)
         quiet: AbstractContextManager[list[Callback]] = nullcontext([])
@@ -212,11 +218,6 @@ class NetworkEstimator(TrainingParameters, SeenFeatures, ABC, BaseEstimator):
             given[rows],
             None if sample_weight is None else share,
         )
-
-    def _keep(self, data: TrainingData) -> None:
-        """Keep what predictions need to know of the data."""
-        self._n_values = data.training.signals.shape[2]
-        self._standardizer, self._targets = data.standardizer, data.targets
 
     def _new_network(self, draws: torch.Generator, device: torch.device) -> nn.Module:
         """Return an untrained network in single precision whose weights are drawn from a generator of this fit."""
@@ -298,10 +299,6 @@ class Classification(ClassWeight, ClassifierMixin, NetworkEstimator):
     """A network for labels, trained on the cross-entropy."""
 
     _target_kind = LabelTargets
-
-    def _keep(self, data: TrainingData) -> None:
-        super()._keep(data)
-        self.classes_ = cast(LabelTargets, data.targets).classes
 
     def _loss(self, output: Tensor, y: Tensor) -> Tensor:
         return nn.functional.cross_entropy(output, y, reduction="none")

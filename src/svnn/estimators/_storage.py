@@ -29,9 +29,8 @@ from svnn.estimators._stored_values import (
     encode_fitted,
     encode_labels,
 )
-from svnn.estimators._targets import LabelTargets, NumberTargets, Targets
 from svnn.estimators._training import pick_device, plain_torch
-from svnn.estimators._training_data import Standardizer
+from svnn.estimators._training_data import LabelTargets, NumberTargets, Standardizer, Targets
 from svnn.nn import SVNN
 from svnn.nn._layers import ACTIVATIONS
 from svnn.operators import CovarianceOperator, CSROperator, DenseOperator, LowRankOperator
@@ -256,10 +255,12 @@ def _get_operator(tensors: dict[str, Tensor], stored: Json, n: int, device: torc
 
 def _get_targets(kind: type, tensors: dict[str, Tensor], header: Json) -> Targets:
     if issubclass(kind, SVNNClassifier):
-        return LabelTargets(decode_labels(header["classes"]))
+        classes = decode_labels(header["classes"])
+        return LabelTargets(classes, len(classes))
     shape = tuple(_whole(size, "target_shape") for size in header["target_shape"])
     _must(len(shape) < 2, "target_shape")
-    return NumberTargets(shape, _get_standardizer(tensors, "target", (math.prod(shape),)))
+    n_outputs = math.prod(shape)
+    return NumberTargets(shape, n_outputs, _get_standardizer(tensors, "target", (n_outputs,)))
 
 
 def _put_standardizer(tensors: dict[str, Tensor], key: str, standardizer: Standardizer) -> None:

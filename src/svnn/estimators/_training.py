@@ -11,6 +11,7 @@ import math
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass
+from functools import partial
 
 import numpy as np
 import torch
@@ -22,6 +23,12 @@ from svnn.nn._layers import NodeNorm, drawing_from
 Loss = Callable[[Tensor, Tensor], Tensor]
 Callback = Callable[[dict[str, float]], object]
 
+#: Losses of every value. The Huber loss is scaled to agree with the squared one near zero.
+LOSSES: dict[str, Loss] = {
+    "huber": partial(nn.functional.smooth_l1_loss, reduction="none", beta=0.5),
+    "squared": partial(nn.functional.mse_loss, reduction="none"),
+    "absolute": partial(nn.functional.l1_loss, reduction="none"),
+}
 #: Bytes of signals up to which an epoch's order is made by one gather; its batches are slices then.
 _GATHER_BYTES = 2**28
 #: Values of signals evaluated at once.
@@ -61,14 +68,6 @@ class Shifts:
     resample: str = "fixed"
     draw: Callable[[], object] | None = None
     n_shifts: int = 1
-
-    def for_forward(self, of_epoch: object) -> object:
-        """Return the shift of a forward pass in an epoch that has this shift."""
-        if self.draw and self.resample == "forward":
-            return self.draw()
-        if self.draw and self.resample == "shift":
-            return [self.draw() for _ in range(self.n_shifts)]
-        return of_epoch
 
 
 def train(
@@ -111,7 +110,11 @@ def train(
         with drawing_from(module, noise):
             for part in batches(data, batch_size, generator):
                 part = part.to(device)
-                objective = _weighted(loss(module(part.x, shifts.for_forward(shift)), part.y), part.weight)
+                if shifts.draw and shifts.resample == "forward":
+                    shift = shifts.draw()
+                elif shifts.draw and shifts.resample == "shift":
+                    shift = [shifts.draw() for _ in range(shifts.n_shifts)]
+                objective = _weighted(loss(module(part.x, shift), part.y), part.weight)
                 optimizer.zero_grad(set_to_none=True)
                 objective.backward()
                 optimizer.step()

@@ -1,25 +1,30 @@
-"""The rows that a model is trained on: checked, weighted, split and standardised."""
+"""The data of a fit: signals and targets checked, weighted, split and standardised."""
 
 from __future__ import annotations
 
 from collections.abc import Hashable, Mapping
 from dataclasses import dataclass
 from numbers import Number
-from typing import TYPE_CHECKING, NamedTuple
+from typing import Any, NamedTuple, TypeAlias
 
 import numpy as np
+import torch
 from sklearn.base import BaseEstimator
 from sklearn.model_selection import GroupShuffleSplit, ShuffleSplit, StratifiedShuffleSplit
-from sklearn.utils import check_array, check_consistent_length, compute_sample_weight
+from sklearn.utils import (
+    assert_all_finite,
+    check_array,
+    check_consistent_length,
+    column_or_1d,
+    compute_sample_weight,
+)
+from sklearn.utils.multiclass import check_classification_targets
 
 from svnn._types import ColumnLike, DataLike
 from svnn._validation import check_data
 from svnn.functional._array import as_floating, is_torch, to_numpy
 from svnn.functional._centring import centre, deviation, is_constant
 from svnn.functional.moments import check_weight
-
-if TYPE_CHECKING:
-    from svnn.estimators._targets import Targets
 
 #: The smallest and the largest number of single precision, in which networks are trained.
 SINGLE = (float(np.finfo(np.float32).tiny), float(np.finfo(np.float32).max))
@@ -35,21 +40,6 @@ class Rows(NamedTuple):
     signals: np.ndarray
     targets: np.ndarray
     weight: np.ndarray
-
-
-class TrainingData(NamedTuple):
-    """What a network is trained on, and what was learned from it on the way.
-
-    ``given_targets`` and ``given_weight`` are those of the training rows as the caller gave them, for estimators of the
-    covariance; ``given_weight`` is None where the caller gave no weights.
-    """
-
-    training: Rows
-    held_out: Rows | None
-    standardizer: Standardizer
-    targets: Targets
-    given_targets: np.ndarray
-    given_weight: np.ndarray | None
 
 
 @dataclass
@@ -189,3 +179,112 @@ def with_class_weight(
     if not weighted.any():
         raise ValueError("class_weight and sample_weight leave no training row any weight; give some of them weight.")
     return weighted
+
+
+# -- targets: numbers on a common scale, or labels as the numbers of classes -------------------------
+
+
+@dataclass(frozen=True)
+class NumberTargets:
+    """One or more numbers per sample: their shape, () or (n_outputs,), and their scale in training.
+
+    ``n_outputs`` is the number of outputs that a network needs.
+    """
+
+    shape: tuple[int, ...]
+    n_outputs: int
+    standardizer: Standardizer
+    are_labels = False
+
+    @classmethod
+    def learn(cls, y: np.ndarray, rows: np.ndarray, weight: np.ndarray, standardize: bool) -> NumberTargets:
+        """Learn the scale of checked targets from the training rows, of these weights."""
+        columns = y[rows].reshape(len(rows), -1)
+        return cls(y.shape[1:], columns.shape[1], Standardizer.fit(columns, weight, active=standardize))
+
+    def encode(self, y: np.ndarray) -> np.ndarray:
+        """Return checked targets as standardised numbers of shape (t, n_outputs)."""
+        if y.shape[1:] != self.shape:
+            raise ValueError(f"validation targets have shape {y.shape}, training targets {('t', *self.shape)}.")
+        return self.standardizer(y.reshape(len(y), -1))
+
+    def decode(self, output: np.ndarray) -> np.ndarray:
+        """Return outputs in the units and the shape of the targets in training."""
+        return self.standardizer.inverse(output).reshape(len(output), *self.shape)
+
+
+@dataclass(frozen=True)
+class LabelTargets:
+    """A label per sample: the distinct labels in order, and their number."""
+
+    classes: np.ndarray
+    n_outputs: int
+    are_labels = True
+
+    @classmethod
+    def learn(cls, y: np.ndarray, rows: np.ndarray, weight: np.ndarray, standardize: bool) -> LabelTargets:
+        """Find the labels, at least two, among all checked targets: also those of which no row is trained on."""
+        classes = np.unique(y)
+        if len(classes) < 2:
+            raise ValueError(f"y holds only one class, {classes[0]!r}; a classifier needs at least two.")
+        return cls(classes, len(classes))
+
+    def encode(self, y: np.ndarray) -> np.ndarray:
+        """Return the place of every checked label among the classes."""
+        unknown = np.setdiff1d(y, self.classes)
+        if len(unknown):
+            raise ValueError(f"the validation labels {unknown.tolist()} do not occur in training.")
+        return np.searchsorted(self.classes, y)
+
+    def decode(self, output: np.ndarray) -> np.ndarray:
+        """Return the label with the largest output for every row."""
+        return self.classes[output.argmax(1)]
+
+
+Targets: TypeAlias = NumberTargets | LabelTargets
+
+
+def check_targets(y: ColumnLike, are_labels: bool, multi_output: bool = True) -> np.ndarray:
+    """Return labels of shape (t,), or finite numbers in double precision, or say what is wrong with the targets.
+
+    Numbers may have the shape (t, n_outputs) too, with ``multi_output``.
+    """
+    given: Any = y
+    if given is None:
+        raise ValueError("An estimator that predicts requires y to be passed, but the target y is None.")
+    if given.is_complex() if is_torch(given) else getattr(getattr(given, "dtype", None), "kind", None) == "c":
+        raise ValueError("y must be real: Complex data not supported.")
+    if is_torch(given):
+        if given.layout != torch.strided:
+            raise TypeError("y is a sparse tensor; pass y.to_dense().")
+        # numpy has no numbers of 16 bits that torch calls bfloat16.
+        given = to_numpy(given.float() if given.dtype == torch.bfloat16 else given)
+    if are_labels:
+        labels: np.ndarray = column_or_1d(given, warn=True)
+        check_classification_targets(labels)
+        return labels
+    if multi_output:
+        numbers: np.ndarray = check_array(given, ensure_2d=False, dtype=None, input_name="y")
+    else:
+        numbers = check_array(column_or_1d(given, warn=True), ensure_2d=False, dtype=None, input_name="y")
+    try:
+        numbers = numbers.astype(np.float64)
+    except (TypeError, ValueError) as error:
+        raise ValueError(f"y must hold numbers for a regressor, got {numbers.dtype}: {error}.") from error
+    assert_all_finite(numbers, input_name="y")
+    return numbers
+
+
+class TrainingData(NamedTuple):
+    """What a network is trained on, and what was learned from it on the way.
+
+    ``given_targets`` and ``given_weight`` are those of the training rows as the caller gave them, for estimators of the
+    covariance; ``given_weight`` is None where the caller gave no weights.
+    """
+
+    training: Rows
+    held_out: Rows | None
+    standardizer: Standardizer
+    targets: Targets
+    given_targets: np.ndarray
+    given_weight: np.ndarray | None

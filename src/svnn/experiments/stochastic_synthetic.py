@@ -44,7 +44,7 @@ FULL = StochasticSettings()
 QUICK = replace(FULL, levels=(0.1, 0.25, 0.5, 0.75), epochs=20, repeats=2, draws=3)
 
 
-class Sparsifier(NamedTuple):
+class Dropping(NamedTuple):
     """A way to sparsify: its keep-probabilities, and the p that was asked for, or None for a rule without a budget."""
 
     method: str
@@ -53,19 +53,19 @@ class Sparsifier(NamedTuple):
     unbiased: bool
 
 
-def sparsifiers(C: np.ndarray, levels: Sequence[float], seed: int) -> Iterator[Sparsifier]:
+def sparsifiers(C: np.ndarray, levels: Sequence[float], seed: int) -> Iterator[Dropping]:
     """Yield every method at every level for the covariance ``C``."""
     for method in METHODS:
         unbiased = method.endswith("unbiased")
         if method.startswith("ACV") and "budget" not in method:
-            yield Sparsifier(method, None, acv_probabilities(C), unbiased)
+            yield Dropping(method, None, acv_probabilities(C), unbiased)
             continue
         for p in levels:
             P = rcv_probabilities(C, p, derive_seed(seed, "ranks", p)) if "RCV" in method else acv_probabilities(C, p)
-            yield Sparsifier(method, p, P, unbiased)
+            yield Dropping(method, p, P, unbiased)
 
 
-def realisations(C: np.ndarray, how: Sparsifier, draws: int, seed: int) -> Iterator[np.ndarray]:
+def realisations(C: np.ndarray, how: Dropping, draws: int, seed: int) -> Iterator[np.ndarray]:
     """Yield ``draws`` sparsified covariances. The biased and the unbiased form of a rule keep the same pairs."""
     rule = how.method.removesuffix(", unbiased")
     for draw in range(draws):
@@ -99,7 +99,7 @@ def measure(dataset: str, repeat: int, settings: StochasticSettings) -> list[Row
     return rows
 
 
-def filter_error(trained: Trained, C: np.ndarray, how: Sparsifier) -> dict[str, float]:
+def filter_error(trained: Trained, C: np.ndarray, how: Dropping) -> dict[str, float]:
     """Return the bias and the variance of the first layer's filters, relative to the energy of their output.
 
     The network uses one realisation in all its shifts. For order 2 there is a formula for that; for other orders each

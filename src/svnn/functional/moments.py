@@ -57,7 +57,9 @@ def sample_moments(
     """
     if missing not in ("raise", "pairwise"):
         raise ValueError(f'missing must be "raise" or "pairwise", got {missing!r}.')
-    sample: Any = as_sample(X)
+    sample: Any = as_floating(X)
+    if sample.ndim not in (2, 3) or 0 in sample.shape:
+        raise ValueError(f"X must have shape (t, N) or (t, N, F) without a size of 0, got {tuple(sample.shape)}.")
     weight = check_weight(sample_weight, sample)
     n_samples = effective_samples(weight)
     check_ddof(n_samples, ddof)
@@ -152,7 +154,7 @@ def product_deviations(X: DataLike, moments: Moments, sample_weight: ColumnLike 
 
 def _product_variances(X: DataLike, moments: Moments, sample_weight: ColumnLike | None) -> tuple[Any, Any]:
     """Return theta of the features divided by powers of two, and these powers."""
-    sample: Any = as_sample(X)
+    sample: Any = as_floating(X)
     xp = namespace(sample)
     weight = check_weight(sample_weight, sample)
     share = weight / weight.sum()
@@ -181,14 +183,6 @@ def _product_variances(X: DataLike, moments: Moments, sample_weight: ColumnLike 
 
 
 # -- samples and their weights --------------------------------------------------------------------
-
-
-def as_sample(X: DataLike) -> AnyArray:
-    """Return ``X`` as floating-point data of shape (t, N) or (t, N, F), or say what is wrong with it."""
-    X = as_floating(X)
-    if X.ndim not in (2, 3) or 0 in X.shape:
-        raise ValueError(f"X must have shape (t, N) or (t, N, F) without a size of 0, got {tuple(X.shape)}.")
-    return X
 
 
 def observations(X: Array, weight: Array) -> tuple[Array, Array]:

@@ -7,14 +7,13 @@ means and covariances, from which the statistics of batch norm follow without a 
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from typing import Any
 
 import torch
 from torch import Tensor
 
 from svnn.operators import CovarianceOperator, DenseOperator
 
-#: Up to this many shifted values a node, their covariance over a batch costs less than batch norm does.
+#: Up to this many shifted values per node, their covariance over a batch costs less than batch norm does.
 _MOMENTS_PER_BATCH = 16
 
 
@@ -68,7 +67,7 @@ class ShiftedSignals(ABC):
         """Return mean (D,) and covariance (D, D) of the D = (K + 1) F shifted values over samples and nodes."""
 
     @abstractmethod
-    def _take(self, rows: Any) -> ShiftedSignals:
+    def __getitem__(self, rows: slice | Tensor) -> ShiftedSignals:
         """Return the signals of some samples, without moments."""
 
     @abstractmethod
@@ -83,11 +82,6 @@ class ShiftedSignals(ABC):
     def __len__(self) -> int:
         return self.shape[0]
 
-    def __getitem__(self, rows: slice | Tensor) -> ShiftedSignals:
-        taken = self._take(rows)
-        taken.scale = self.scale
-        return taken
-
     def batch_moments(self) -> tuple[Tensor, Tensor] | None:
         """Return the moments where they are known or cheap to find."""
         if self.moments is None and (self.order + 1) * self.shape[2] <= _MOMENTS_PER_BATCH:
@@ -98,8 +92,8 @@ class ShiftedSignals(ABC):
 class PowerSignals(ShiftedSignals):
     """The shifted values side by side, and a one: (B, N, (K + 1) F + 1). The layer is one product, bias and all."""
 
-    def __init__(self, powers: Tensor, order: int) -> None:
-        self.powers, self.order = powers, order
+    def __init__(self, powers: Tensor, order: int, scale: float | None = None) -> None:
+        self.powers, self.order, self.scale = powers, order, scale
         batch, n, values = powers.shape
         self.shape = (batch, n, (values - 1) // (order + 1))
 
@@ -122,13 +116,11 @@ class PowerSignals(ShiftedSignals):
         centred = flat - mean
         return mean, centred.T @ centred / len(flat)
 
-    def _take(self, rows: Any) -> PowerSignals:
-        return PowerSignals(self.powers[rows], self.order)
+    def __getitem__(self, rows: slice | Tensor) -> PowerSignals:
+        return PowerSignals(self.powers[rows], self.order, self.scale)
 
     def to(self, device: torch.device) -> PowerSignals:
-        moved = PowerSignals(self.powers.to(device, non_blocking=True), self.order)
-        moved.scale = self.scale
-        return moved
+        return PowerSignals(self.powers.to(device, non_blocking=True), self.order, self.scale)
 
     @property
     def device(self) -> torch.device:
@@ -136,10 +128,10 @@ class PowerSignals(ShiftedSignals):
 
 
 class SpectralSignals(ShiftedSignals):
-    """The signals, and a one, in the eigenbasis: (N, B, F + 1). The layer is a product a node and one rotation."""
+    """The signals, and a one, in the eigenbasis: (N, B, F + 1). The layer is a product per node and one rotation."""
 
-    def __init__(self, rotated: Tensor, vectors: Tensor, value_powers: Tensor) -> None:
-        self.rotated, self.vectors, self.value_powers = rotated, vectors, value_powers
+    def __init__(self, rotated: Tensor, vectors: Tensor, value_powers: Tensor, scale: float | None = None) -> None:
+        self.rotated, self.vectors, self.value_powers, self.scale = rotated, vectors, value_powers, scale
         n, batch, values = rotated.shape
         self.shape, self.order = (batch, n, values - 1), len(value_powers) - 1
 
@@ -167,14 +159,13 @@ class SpectralSignals(ShiftedSignals):
         covariance = second / (batch * n) - torch.outer(mean, mean)
         return mean.to(self.rotated), covariance.to(self.rotated)
 
-    def _take(self, rows: Any) -> SpectralSignals:
-        return SpectralSignals(self.rotated[:, rows], self.vectors, self.value_powers)
+    def __getitem__(self, rows: slice | Tensor) -> SpectralSignals:
+        return SpectralSignals(self.rotated[:, rows], self.vectors, self.value_powers, self.scale)
 
     def to(self, device: torch.device) -> SpectralSignals:
         stored = (self.rotated, self.vectors, self.value_powers)
-        moved = SpectralSignals(*(v.to(device, non_blocking=True) for v in stored))
-        moved.scale = self.scale
-        return moved
+        rotated, vectors, powers = (v.to(device, non_blocking=True) for v in stored)
+        return SpectralSignals(rotated, vectors, powers, self.scale)
 
     @property
     def device(self) -> torch.device:

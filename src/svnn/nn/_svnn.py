@@ -122,13 +122,13 @@ class SVNN(nn.Module):
         or of ``order`` for each layer in turn. Where the same signals pass many times, ``x`` can be
         :class:`ShiftedSignals`, whose shifts (by the same operator) are known already.
         """
-        parts = [self.readout(self.dropout(self.activation(u))) for u in self._last_layer(x, shift)]
-        output: Tensor = self.head(_joined(parts))
+        pooled = [self.readout(self.dropout(self.activation(u))) for u in self._last_layer(x, shift)]
+        output: Tensor = self.head(torch.cat(pooled))
         return output
 
     def embed(self, x: Tensor | ShiftedSignals, shift: ShiftLike = None) -> Tensor:
         """Return the node embeddings before the readout, of shape (…, N, hidden[-1])."""
-        return _joined([self.dropout(self.activation(u)) for u in self._last_layer(x, shift)])
+        return torch.cat([self.dropout(self.activation(u)) for u in self._last_layer(x, shift)])
 
     def _last_layer(self, x: Tensor | ShiftedSignals, shift: ShiftLike) -> list[Tensor]:
         """Return the filtered and normalised signals of the last layer, in slices of a few samples.
@@ -144,19 +144,19 @@ class SVNN(nn.Module):
                     "x was shifted by an operator of another scale; give operator.normalized() to "
                     "ShiftedSignals.of and to the network (a sequence of shifts needs plain signals)."
                 )
-        slices: list[Tensor] = []
+        rows = max(1, _SLICE_BYTES // (4 * x.shape[-2] * self.widest))
+        u: Tensor | None = None
         for layer, norm, own in zip(self.filters, self.norms, self._layer_shifts(shift), strict=True):
-            assert isinstance(layer, CovarianceFilter)
-            if slices:
-                x = _joined([self.dropout(self.activation(u)) for u in slices])
-            rows = max(1, _SLICE_BYTES // (4 * x.shape[-2] * layer.out_features))
+            x = x if u is None else self.dropout(self.activation(u))
             weights = folded(x, layer, norm) if isinstance(x, ShiftedSignals) else None
-            if isinstance(x, ShiftedSignals) and weights is not None:
-                slices = [x[i : i + rows].filtered(*weights) for i in range(0, len(x), rows)]
-            else:
+            if weights is None or not isinstance(x, ShiftedSignals):
                 u = norm(layer(x, own))
-                slices = list(u.split(rows)) if u.ndim > 2 else [u]
-        return slices
+            elif layer is not self.filters[-1]:
+                u = x.filtered(*weights)
+            else:
+                return [x[i : i + rows].filtered(*weights) for i in range(0, max(x.shape[0], 1), rows)]
+        assert u is not None
+        return list(u.split(rows)) if u.ndim > 2 else [u]
 
     def _layer_shifts(self, shift: ShiftLike) -> list[CovarianceOperator | list[CovarianceOperator] | None]:
         """Return the shift of every layer: one operator, or ``order`` of them; None where there are no shifts."""
@@ -165,52 +165,35 @@ class SVNN(nn.Module):
             return [None] * n_layers
         per_layer = isinstance(shift, (list, tuple)) and n_layers > 1 and len(shift) == n_layers * self.order
         shifts = as_shifts(shift, self.order * (n_layers if per_layer else 1))
-        if self.normalize:
-            shifts = normalized_together(shifts)
-        if all(s is shifts[0] for s in shifts):
+        same = all(s is shifts[0] for s in shifts)
+        if self.normalize and any(s.scale is None for s in shifts):
+            if same:
+                shifts = [shifts[0].normalized()] * len(shifts)
+            else:  # realisations of one matrix: all are divided by the same number
+                scale = max(s.norm() for s in shifts if s.scale is None) or 1.0
+                shifts = [s.normalized(scale) if s.scale is None else s for s in shifts]
+        if same:
             return [shifts[0]] * n_layers
         if not per_layer:
             return [shifts] * n_layers
         return [shifts[i * self.order : (i + 1) * self.order] for i in range(n_layers)]
 
 
-def normalized_together(shifts: list[CovarianceOperator]) -> list[CovarianceOperator]:
-    """Divide all operators by one number, the largest of their norms: they are realisations of one matrix."""
-    raw = [s for s in shifts if s.scale is None]
-    if not raw:
-        return shifts
-    if all(s is raw[0] for s in shifts):
-        return [raw[0].normalized()] * len(shifts)
-    scale = max(s.norm() for s in raw) or 1.0
-    return [s.normalized(scale) if s.scale is None else s for s in shifts]
+def folded(x: ShiftedSignals, layer: nn.Module, norm: nn.Module) -> tuple[Tensor, Tensor] | None:
+    """Return the weights and the bias of a filter that also normalises, or None where the two have to run in turn.
 
-
-def folded(x: ShiftedSignals, layer: CovarianceFilter, norm: nn.Module) -> tuple[Tensor, Tensor] | None:
-    """Return the weights and the bias of a filter that normalises as well, or None where the two have to run in turn.
-
-    That takes the moments of ``x``, and hooks on the filter or the norm would not be run.
+    That needs the moments of ``x``. Hooks need the two to run in turn: nothing else would call them.
     """
-    if not isinstance(norm, NodeNorm) or layer.bias is not None or _watched(layer) or _watched(norm):
+    everywhere = nn.modules.module
+    hooks = [everywhere._global_forward_hooks, everywhere._global_forward_pre_hooks]
+    hooks += [everywhere._global_backward_hooks, everywhere._global_backward_pre_hooks]
+    for part in (layer, norm):
+        hooks += [part._forward_hooks, part._forward_pre_hooks, part._backward_hooks, part._backward_pre_hooks]
+    if any(hooks) or not isinstance(layer, CovarianceFilter) or not isinstance(norm, NodeNorm):
         return None
-    if x.order != layer.order or x.shape[2] != layer.in_features:
+    if layer.bias is not None or x.order != layer.order or x.shape[2] != layer.in_features:
         return None  # the filter says what is wrong
     moments = x.batch_moments() if norm.training else None
     if norm.training and moments is None:
         return None
     return norm.folded(layer.weight, moments, x.shape[0] * x.shape[1])
-
-
-def _joined(parts: list[Tensor]) -> Tensor:
-    return parts[0] if len(parts) == 1 else torch.cat(parts)
-
-
-def _watched(module: nn.Module) -> bool:
-    """Say whether there are hooks that a call of the module would run."""
-    everywhere = nn.modules.module
-    return any(
-        (
-            *(module._forward_hooks, module._forward_pre_hooks, module._backward_hooks, module._backward_pre_hooks),
-            *(everywhere._global_forward_hooks, everywhere._global_forward_pre_hooks),
-            *(everywhere._global_backward_hooks, everywhere._global_backward_pre_hooks),
-        )
-    )

@@ -20,6 +20,8 @@ _ROW = 30e-9
 _HALF_RATE = 24
 #: Up to this size the eigenbasis is found in a fraction of a second, and a sample's signals fit the cache.
 EIGENBASIS_LIMIT = 1024
+#: Up to this size a dense matrix is at most a quarter slower than the sparsest one, and mostly faster.
+SMALL = 32
 #: On a GPU, matrices that are sparser and larger than this are stored sparse.
 _GPU_DENSITY, _GPU_NODES = 0.05, 512
 
@@ -36,8 +38,8 @@ def choose_backend(
 ) -> str:
     """Return the backend, "dense" or "csr", whose filter bank is faster.
 
-    On a CPU by a model of the costs, whose rates ``benchmarks/auto.py`` checks. On a GPU the
-    dense product overtakes the sparse one above a density of about 0.05.
+    On a CPU by a model of the costs, whose rates ``benchmarks/auto.py`` checks; up to 32 nodes always "dense".
+    On a GPU the dense product overtakes the sparse one above a density of about 0.05.
 
     Examples
     --------
@@ -46,6 +48,8 @@ def choose_backend(
     """
     if torch.device(device).type != "cpu":
         return "csr" if density <= _GPU_DENSITY and n_nodes >= _GPU_NODES else "dense"
+    if n_nodes <= SMALL:
+        return "dense"
     bank = (n_nodes, round(density * n_nodes**2), batch, n_in, n_out, order)
     dense = min(bank_seconds("dense", *bank), bank_seconds("eigenbasis", *bank))
     return "csr" if bank_seconds("csr", *bank) < dense else "dense"

@@ -9,7 +9,7 @@ import torch
 from torch import Tensor
 
 from svnn.functional._matrix import is_sparse_tensor, numpy_values, own_matrix, plain_values, stored_matrix
-from svnn.operators._bank_costs import choose_backend
+from svnn.operators._bank_costs import SMALL, choose_backend
 from svnn.operators._csr import CSROperator
 from svnn.operators._dense import DenseOperator
 from svnn.operators._lowrank import LowRankOperator
@@ -67,6 +67,8 @@ def as_operator(
     if backend not in BACKENDS:
         raise ValueError(f"backend must be one of {BACKENDS}, got {backend!r}.")
     if isinstance(C, CovarianceOperator):
+        if backend in ("auto", C.backend) and device is None and dtype is None:
+            return C
         operator, device, dtype = C, device or C.device, dtype or C.dtype
         if backend not in ("auto", C.backend):
             sparse = backend == "csr" and not C.requires_grad
@@ -74,6 +76,8 @@ def as_operator(
             operator.scale = C.scale
     else:
         operator = _stored(stored_matrix(C), backend, device)
+    if device is None and dtype is None:
+        return operator
     target = torch.device(device or operator.device)
     if operator.device == target and dtype in (None, operator.dtype):
         return operator
@@ -87,9 +91,10 @@ def _stored(C: Matrix | Tensor, backend: str, device: torch.device | str | None)
     elif isinstance(C, Tensor) and not C.requires_grad:
         C = C.clone()
     learned, sparse = isinstance(C, Tensor) and C.requires_grad, not isinstance(C, Tensor) or is_sparse_tensor(C)
-    adaptive = backend == "auto" and not learned
+    n = C.shape[0]
+    adaptive = backend == "auto" and not learned and n > SMALL
     if backend == "auto":
-        n, nnz = C.shape[0], C.nnz if not isinstance(C, Tensor) else C._nnz() if sparse else int(torch.count_nonzero(C))
+        nnz = C.nnz if not isinstance(C, Tensor) else C._nnz() if sparse else int(torch.count_nonzero(C))
         where = device or ("cpu" if not isinstance(C, Tensor) else C.device)
         backend = ("csr" if sparse else "dense") if learned else choose_backend(n, nnz / n**2, device=where)
     operator: CovarianceOperator
@@ -130,7 +135,7 @@ def suited(operator: CovarianceOperator, n_in: int, n_out: int, order: int, batc
     # Batches of about the same size have the same answer.
     best = operator._cached(
         ("backend", n_in, n_out, order, batch.bit_length()),
-        lambda: choose_backend(n, operator.density, n_in=n_in, n_out=n_out, order=order, batch=batch),
+        lambda: choose_backend(n, operator.nnz / n**2, n_in=n_in, n_out=n_out, order=order, batch=batch),
     )
     if best == operator.backend:
         return operator

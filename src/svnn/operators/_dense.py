@@ -8,8 +8,8 @@ import torch
 from torch import Tensor
 
 from svnn.operators._bank_costs import EIGENBASIS_LIMIT, bank_seconds
-from svnn.operators._operator import CovarianceOperator
-from svnn.operators._spectral_bank import Spectrum, batch_product, spectral_filter_bank
+from svnn.operators._operator import CovarianceOperator, batch_product
+from svnn.operators._spectral_bank import Eigenbasis, spectral_filter_bank
 
 
 class DenseOperator(CovarianceOperator):
@@ -40,9 +40,9 @@ class DenseOperator(CovarianceOperator):
                 return spectral_filter_bank(self.spectrum(), x.contiguous(), weight, bias)
         return self._reference_filter(x, weight, bias)
 
-    def spectrum(self) -> Spectrum:
+    def spectrum(self) -> Eigenbasis:
         """Return the eigenvalues and eigenvectors, found once and kept."""
-        return self._cached("spectrum", lambda: Spectrum(*torch.linalg.eigh(self.matrix)))
+        return self._cached("spectrum", lambda: Eigenbasis(*torch.linalg.eigh(self.matrix)))
 
     def spectral_shifts_pay(self, order: int, n_values: int) -> bool:
         """Say whether signals kept in the eigenbasis make a cheaper layer than signals kept with their shifts.

@@ -6,6 +6,7 @@ import copy
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Hashable
 from contextlib import AbstractContextManager, nullcontext
+from functools import partial
 from typing import Any, ClassVar, Self, TypeVar
 
 import numpy as np
@@ -17,6 +18,9 @@ from svnn.functional._matrix import numpy_values
 from svnn.operators._spectral_norm import differentiable_norm, leading
 
 Kept = TypeVar("Kept")
+
+#: Up to this size, and with at least so many values per node, a product per sample is faster than one for all samples.
+_PER_SAMPLE_LIMIT, _PER_SAMPLE_VALUES = 256, 16
 
 
 class CovarianceOperator(ABC):
@@ -154,7 +158,7 @@ class CovarianceOperator(ABC):
     def to(self, *args: Any, **kwargs: Any) -> Self:
         """Return the operator on another device or in another floating dtype, as ``Tensor.to`` does."""
         moved = copy.copy(self)
-        target = torch.empty(0, dtype=self.dtype, device=self.device).to(*args, **kwargs)
+        target = self._tensors()[0].new_empty(0).to(*args, **kwargs)
         if not target.is_floating_point():
             raise TypeError(f"an operator needs a floating dtype, got {target.dtype}.")
         moved._map(lambda v: v.to(target.device, target.dtype if v.is_floating_point() else v.dtype))
@@ -177,27 +181,27 @@ class CovarianceOperator(ABC):
         Where the matrix is learned, gradients pass through its norm as well, once: a second derivative of the norm
         is an error. Give a number for ``scale`` where gradients of gradients are needed.
         """
+        divisor: float | Tensor = 1.0
         if scale is None:
             if self.scale is not None:
                 return self
-            if self.requires_grad:
-                norm = differentiable_norm(self)
-                scale = float(norm.detach())
-                return self._divided(norm, scale) if scale else self._divided(1.0, 1.0)
-            return self._cached("normalized", lambda: self.normalized(self.norm() or 1.0))
-        if not (scale > 0 and np.isfinite(scale)):
+            if not self.requires_grad:
+                return self._cached("normalized", lambda: self.normalized(self.norm() or 1.0))
+            norm = differentiable_norm(self)
+            scale = float(norm.detach()) or 1.0
+            divisor = norm if norm.detach() else divisor
+        elif scale > 0 and np.isfinite(scale):
+            divisor = scale / (1.0 if self.scale is None else self.scale)
+        else:
             raise ValueError(f"scale must be a positive number, got {scale!r}.")
-        return self._divided(scale / (1.0 if self.scale is None else self.scale), float(scale))
-
-    def _divided(self, divisor: float | Tensor, scale: float) -> Self:
         result = copy.copy(self)
         result._map(lambda v: v, 1 / divisor)
-        result.scale = scale
+        result.scale = float(scale)
         return result
 
     def norm(self) -> float:
         """Return the spectral norm of the matrix, the largest absolute value of its eigenvalues."""
-        return self._cached("norm", lambda: abs(leading(self)[0]))
+        return abs(self._cached("leading", partial(leading, self))[0])
 
     def to_scipy(self) -> sp.csr_array:
         """Return the matrix as ``scipy.sparse.csr_array``."""
@@ -241,3 +245,19 @@ def _without_autocast(x: Tensor) -> AbstractContextManager[None]:
     if torch.amp.is_autocast_available(kind) and torch.is_autocast_enabled(kind):
         return torch.autocast(kind, enabled=False)
     return nullcontext()
+
+
+def batch_product(matrix: Tensor, x: Tensor, out: Tensor | None = None) -> Tensor:
+    """Return the products of an (N, N) matrix with each sample of x (…, N, F).
+
+    One product per sample needs no rearranging. One product for all samples has long rows, which pays where a sample
+    has few values per node or the matrix is large.
+    """
+    n, values = x.shape[-2:]
+    if out is None and values == 1:  # the nodes can stay last
+        return (x[..., 0] @ matrix.T)[..., None]
+    if n <= _PER_SAMPLE_LIMIT and values >= _PER_SAMPLE_VALUES:
+        return torch.matmul(matrix, x, out=out)
+    nodes_first = x.movedim(-2, 0)
+    product = (matrix @ nodes_first.reshape(n, -1)).view(nodes_first.shape).movedim(0, -2)
+    return product if out is None else out.copy_(product)

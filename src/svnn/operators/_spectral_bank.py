@@ -11,48 +11,31 @@ import torch
 from torch import Tensor
 
 from svnn.operators._buffers import empty, workspace
+from svnn.operators._operator import batch_product
 from svnn.operators._shift_bank import chunks, column_sums
 
 #: Bytes of rotated signals made at a time; every node's product should have many rows.
 _CHUNK_BYTES = 2**24
-#: Up to this size, and with at least so many values per node, a product per sample is faster than one for all samples.
-_PER_SAMPLE_LIMIT, _PER_SAMPLE_VALUES = 256, 16
 
 
-class Spectrum(NamedTuple):
+class Eigenbasis(NamedTuple):
     """Eigenvalues (N,) and eigenvectors, the columns of an (N, N) matrix."""
 
     values: Tensor
     vectors: Tensor
 
 
-def spectral_filter_bank(spectrum: Spectrum, x: Tensor, weight: Tensor, bias: Tensor | None) -> Tensor:
+def spectral_filter_bank(spectrum: Eigenbasis, x: Tensor, weight: Tensor, bias: Tensor | None) -> Tensor:
     r"""Return :math:`V \big[\sum_k \lambda^k (V^T x) W_k\big] + b` for x (B, N, in), weight (K + 1, in, out)."""
     result: Tensor = _SpectralFilterBank.apply(x, weight, bias, spectrum)
     return result
-
-
-def batch_product(matrix: Tensor, x: Tensor, out: Tensor | None = None) -> Tensor:
-    """Return the products of an (N, N) matrix with each sample of x (…, N, F).
-
-    One product per sample needs no rearranging. One product for all samples has long rows, which pays where a sample
-    has few values per node or the matrix is large.
-    """
-    n, values = x.shape[-2:]
-    if out is None and values == 1:  # the nodes can stay last
-        return (x[..., 0] @ matrix.T)[..., None]
-    if n <= _PER_SAMPLE_LIMIT and values >= _PER_SAMPLE_VALUES:
-        return torch.matmul(matrix, x, out=out)
-    nodes_first = x.movedim(-2, 0)
-    product = (matrix @ nodes_first.reshape(n, -1)).view(nodes_first.shape).movedim(0, -2)
-    return product if out is None else out.copy_(product)
 
 
 class _SpectralFilterBank(torch.autograd.Function):
     """Rotate, mix every node's values with its own response, rotate back; a chunk of samples at a time."""
 
     @staticmethod
-    def forward(ctx: Any, x: Tensor, weight: Tensor, bias: Tensor | None, spectrum: Spectrum) -> Tensor:
+    def forward(ctx: Any, x: Tensor, weight: Tensor, bias: Tensor | None, spectrum: Eigenbasis) -> Tensor:
         response = _response(spectrum.values, weight)
         y = empty(x, *x.shape[:2], weight.shape[2])
         kept = empty(x, *x.shape) if ctx.needs_input_grad[1] else None

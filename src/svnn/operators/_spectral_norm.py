@@ -23,7 +23,8 @@ _DOUBLE_VALUES = 2**25
 def leading(operator: CovarianceOperator) -> tuple[float, Tensor]:
     """Return the eigenvalue of largest absolute value of a symmetric operator, and its eigenvector (N, 1)."""
     n = operator.shape[0]
-    if operator._tensors()[0].numel() <= _DOUBLE_VALUES and operator.device.type in ("cpu", "cuda"):
+    own = operator._tensors()[0]
+    if own.numel() <= _DOUBLE_VALUES and own.device.type in ("cpu", "cuda"):
         operator = operator.to(dtype=torch.float64)
     if n <= _EXACT_LIMIT:
         values, vectors = np.linalg.eigh(operator.to_dense().detach().cpu().double().numpy())

@@ -12,20 +12,22 @@ from sklearn.svm import SVC, SVR
 from sklearn.utils import Tags
 from sklearn.utils.validation import check_consistent_length, check_is_fitted
 
-from svnn._fitted import at_once
 from svnn._parameters import anything, declared, fitted, parameter, seed
 from svnn._types import ColumnLike, CovarianceLike, DataLike, HasCovariance, MatrixLike, RandomState
-from svnn.covariance._resolve import fit_covariance, resolve, seeded
+from svnn._validation import at_once
+from svnn.covariance._resolve import fit_covariance, resolve
 from svnn.estimators._covariance_network import GivenCovariance, known_covariance, plain_covariance
 from svnn.estimators._shared_parameters import ClassWeight, SeenFeatures, TrainingParameters
-from svnn.estimators._targets import LabelTargets, NumberTargets, check_targets
 from svnn.estimators._training import plain_torch
 from svnn.estimators._training_data import (
     SQUARES,
+    LabelTargets,
+    NumberTargets,
     Standardizer,
     check_range,
     check_sample_weight,
     check_signals,
+    check_targets,
     relative,
 )
 from svnn.estimators.baselines._reduction import PrincipalComponents, ReducedNodes, possible_components, reduce_nodes
@@ -128,7 +130,7 @@ class PCASVM(ReducedNodes, GivenCovariance, SeenFeatures, ABC, BaseEstimator):
         if self.shift is None:
             draw = int(generator(self.random_state).integers(2**31))
             given_weight = None if sample_weight is None else weight
-            estimator = fit_covariance(seeded(resolve(self.covariance), draw), Z, given_weight)
+            estimator = fit_covariance(resolve(self.covariance, draw), Z, given_weight)
             self._set_covariance(estimator, estimator.covariance_)
             limits["observations"] = Z.shape[0] * Z.shape[2]
         else:
