@@ -122,3 +122,20 @@ def nonzero_covariances(X):
     C = covariance(X)
     spread = np.sqrt(C.diagonal())
     return np.abs(C) > 1e-9 * np.outer(spread, spread)
+
+
+#: Symmetric matrices of size 200 with few distinct eigenvalues, on which Lanczos iterations end early.
+EARLY = {
+    "identity": np.eye(200),
+    "zero": np.zeros((200, 200)),
+    "ones": np.ones((200, 200)),
+    "minus ones": -np.ones((200, 200)),
+    "identity with an edge": np.eye(200)
+    + 0.5 * (np.eye(200)[[3]].T @ np.eye(200)[[9]] + np.eye(200)[[9]].T @ np.eye(200)[[3]]),
+    "blocks": np.kron(np.eye(50), np.ones((4, 4))),
+    "swaps": np.kron(np.eye(100), np.array([[0.0, 1.0], [1.0, 0.0]])),
+    "complete bipartite": np.kron(np.array([[0.0, 1.0], [1.0, 0.0]]), np.ones((100, 100))),
+    "signs": np.kron(np.eye(50), np.array([[1, 1, 1, 1], [1, -1, 1, -1], [1, 1, -1, -1], [1.0, -1, -1, 1]])),
+    "rank one": np.outer(np.arange(200.0), np.arange(200.0)),
+    "one of many": np.diag(np.r_[-5.0, np.ones(199)]),
+}

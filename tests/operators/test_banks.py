@@ -11,7 +11,7 @@ from svnn import as_operator
 from svnn.operators import _openmp as threads
 from svnn.operators._cpu_passes import CPUMatrix
 from svnn.operators._gpu_passes import GPUMatrix
-from svnn.operators._shift_bank import fused_filter_bank
+from svnn.operators._shift_bank import shift_filter_bank
 
 TOLERANCE = {torch.float32: 2e-5, torch.float64: 1e-12}
 
@@ -106,7 +106,7 @@ def test_the_number_and_kind_of_threads_do_not_matter(monkeypatch, kernels, open
             kernels.must_have_run("bank32", on_threads=n_threads)
 
 
-def test_gradients_of_the_fused_banks_pass_gradcheck(kernels):
+def test_gradients_of_the_banks_pass_gradcheck(kernels):
     C = covariance(6, 0.6)
     for backend in ("csr", "dense"):
         operator = as_operator(C, backend=backend)
@@ -151,5 +151,5 @@ def test_the_passes_of_the_gpu_without_triton(n_in, n_out):
     C = torch.tensor(covariance(24, 0.4))
     matrix = GPUMatrix(C.to_sparse_csr())
     tensors = [torch.randn(s, dtype=torch.float64) for s in [(5, 24, n_in), (4, n_in, n_out), (n_out,)]]
-    ours = gradients(lambda *t: fused_filter_bank(matrix, *t), *tensors)
+    ours = gradients(lambda *t: shift_filter_bank(matrix, *t), *tensors)
     assert_same(ours, gradients(lambda *t: textbook(C, *t), *tensors), torch.float64)

@@ -104,7 +104,11 @@ def own_matrix(C: MatrixLike, name: str = "C") -> Matrix | Tensor:
     if sp.issparse(matrix):
         if matrix.dtype.kind not in "fiub":
             raise ValueError(f"{name} must be a matrix of real numbers, got dtype {matrix.dtype}.")
-        return sp.csr_array(matrix)
+        rows = sp.csr_array(matrix)
+        if not rows.has_canonical_format:  # entries given twice are added up, in a copy
+            rows = rows.copy()
+            rows.sum_duplicates()
+        return rows
     if hasattr(matrix, "get_params"):
         raise ValueError(f"{name} is a {type(matrix).__name__} without a covariance; fit it first.")
     if isinstance(matrix, np.ma.MaskedArray):
@@ -115,7 +119,7 @@ def own_matrix(C: MatrixLike, name: str = "C") -> Matrix | Tensor:
         raise ValueError(f"{name} must be a matrix of real numbers, got {type(C).__name__}: {error}") from error
     if array.dtype.kind == "c":
         raise ValueError(f"{name} must be real, got complex numbers.")
-    if array.dtype.kind not in "fiubO":
+    if array.dtype.kind not in "fiubO" or (array.dtype.kind == "O" and not array.ndim):
         raise ValueError(f"{name} must be a matrix of real numbers, got {type(C).__name__} of dtype {array.dtype}.")
     return array
 
@@ -146,8 +150,9 @@ def like_tensor(matrix: sp.csr_array, like: Tensor) -> Tensor:
     torch = sys.modules["torch"]
     coo = matrix.tocoo()
     indices = torch.from_numpy(np.stack([coo.row, coo.col]).astype(np.int64))
-    tensor = torch.sparse_coo_tensor(indices, torch.from_numpy(coo.data), matrix.shape).to(like.device, like.dtype)
-    return _csr_tensor(tensor) if like.layout == torch.sparse_csr else tensor.coalesce()
+    values = torch.from_numpy(coo.data).to(like.dtype)
+    tensor = torch.sparse_coo_tensor(indices, values, matrix.shape, check_invariants=False).to(like.device).coalesce()
+    return tensor if like.layout == torch.sparse_coo else _csr_tensor(tensor)
 
 
 def _csr_tensor(matrix: Tensor) -> Tensor:

@@ -94,6 +94,7 @@ def smallest_eigenvalue(C: MatrixLike) -> float:
 def _lowest(C: Any) -> float:
     """Return the smallest eigenvalue, or a lower bound of it, of a checked matrix."""
     if is_torch(C):
+        C = C.detach()
         return float(namespace(C).linalg.eigvalsh(C if C.dtype.itemsize > 2 else C.float())[0])
     if not sp.issparse(C):
         C = C if C.dtype.itemsize > 2 else C.astype(np.float32)
@@ -157,7 +158,7 @@ def _clip(C: Any) -> Any:
         return sp.csr_array(_clip(C.toarray()))
     xp = namespace(C)
     values, vectors = xp.linalg.eigh(C)
-    if float(values[0]) >= 0:
+    if bool(values[0] >= 0):
         return C
     clipped = (vectors * xp.clip(values, 0, None)) @ vectors.T
     return (clipped + clipped.T) / 2

@@ -2,8 +2,9 @@
 
 The first touch of fresh memory is slow: the system maps and clears it page by page, and the C library gives large
 blocks back as soon as they are freed. :func:`empty` asks for pages of 2 MB, of which there are fewer: a filter bank on
-60 MB of signals takes about 0.8 of the time it takes on ordinary pages. Its tensors are torch's own, so nothing is
-kept once they are freed. :func:`workspace` keeps a buffer for each temporary purpose.
+40 or 60 MB of signals takes about 0.8 of the time that it takes on ordinary pages. Its tensors are torch's own, so
+nothing is kept once they are freed. :func:`workspace` keeps a buffer for each temporary purpose: with one, a filter
+bank on a sparse matrix of 2000 or more nodes takes 0.8 to 0.95 of the time (one core of an x86 server).
 """
 
 from __future__ import annotations
@@ -12,8 +13,8 @@ import ctypes
 import math
 import mmap
 import threading
+from collections.abc import Callable
 from functools import cache
-from typing import Any
 
 import torch
 from torch import Tensor
@@ -71,7 +72,7 @@ def _advise_huge_pages(tensor: Tensor) -> None:
 
 
 @cache
-def _madvise() -> Any:
+def _madvise() -> Callable[[int, int, int], int] | None:
     """Return the C library's ``madvise``, or None where there are no huge pages to ask for."""
     if not hasattr(mmap, "MADV_HUGEPAGE"):
         return None

@@ -4,8 +4,9 @@ numba turns a loop over 32 floats into scalar code. These intrinsics emit LLVM v
 (``<16 x float>`` or ``<8 x double>``), which LLVM maps to whatever the processor has: AVX-512, AVX2
 or NEON. Memory is named by addresses (int64), so that nothing is boxed or counted.
 
-With them a filter bank of 64 samples on 2,000 nodes, 32 values per node, takes 0.24 to 0.26 of the time of torch's own
-sparse products forward, and 0.28 to 0.30 with gradients (one core of an x86 server, 1 % and 5 % of the entries).
+The same passes as plain loops of numba take 2 to 4 times as long with 32 values per node, and 12 to 60 times with
+8 values or one; torch's sparse product takes 1.7 to 3.4 times as long (300 and 2000 nodes, densities of 0.01 to 0.1,
+one core of an x86 server).
 """
 
 from __future__ import annotations

@@ -14,11 +14,11 @@ from svnn.functional._matrix import numpy_values
 from svnn.operators._cpu_passes import CPUMatrix, kernels
 from svnn.operators._gpu_passes import GPUMatrix
 from svnn.operators._operator import CovarianceOperator
-from svnn.operators._shift_bank import ShiftPasses, fused_filter_bank
+from svnn.operators._shift_bank import ShiftPasses, shift_filter_bank
 
 
 class CSROperator(CovarianceOperator):
-    """Compressed sparse rows; a shift costs ``nnz`` multiply-adds a column.
+    """Compressed sparse rows; a shift costs ``nnz`` multiply-adds per column.
 
     Gradients reach the values if they ask for them; shifts are then made of plain torch operations. The tensors are
     kept as they are, not copied.
@@ -64,7 +64,7 @@ class CSROperator(CovarianceOperator):
     def _filter(self, x: Tensor, weight: Tensor, bias: Tensor | None) -> Tensor:
         if x.device.type == "cpu" and kernels() is None:
             return self._reference_filter(x, weight, bias)
-        return fused_filter_bank(self._passes(), x.contiguous(), weight, bias)
+        return shift_filter_bank(self._passes(), x.contiguous(), weight, bias)
 
     def _passes(self) -> ShiftPasses:
         def make() -> ShiftPasses:

@@ -148,11 +148,10 @@ class CovarianceOperator(ABC):
             powers = [x]
             for _ in range(taps - 1):
                 powers.append(self._batched_matmul(powers[-1]))
-            y = torch.cat(powers, -1) @ weight.flatten(0, 1)
-        else:
-            y = x @ weight[-1]
-            for k in range(taps - 2, -1, -1):
-                y = self._batched_matmul(y) + x @ weight[k]
+            return torch.nn.functional.linear(torch.cat(powers, -1), weight.flatten(0, 1).T, bias)
+        y = x @ weight[-1]
+        for k in range(taps - 2, -1, -1):
+            y = self._batched_matmul(y) + x @ weight[k]
         return y if bias is None else y + bias
 
     def to(self, *args: Any, **kwargs: Any) -> Self:

@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from dataclasses import dataclass
 
 import numpy as np
 
 from svnn._types import Matrix, MatrixLike
 from svnn.functional._centring import power_of_two
+from svnn.functional._lanczos import extreme_values
 from svnn.functional._matrix import numpy_matrix
 from svnn.operators import as_operator
 from svnn.stability._inputs import Interval
@@ -144,7 +144,7 @@ def _lanczos_interval(C: Matrix) -> Interval:
     """Return an interval that covers all eigenvalues except with probability ``FAILURE``."""
     n = C.shape[0]
     steps = int(np.ceil((np.log(1.648 * np.sqrt(n) * 2 / FAILURE) / np.sqrt(_ERROR) + 1) / 2))
-    low, high, exact = lanczos(lambda x: C @ x, n, min(steps, n))
+    low, high, exact = extreme_values(lambda x: C @ x, n, min(steps, n))
     # Both ends are off by at most that share of the true spread, which therefore is at most spread / (1 - 2 share).
     slack = 0.0 if exact else _ERROR / (1 - 2 * _ERROR) * (high - low)
     return low - slack, high + slack
@@ -153,44 +153,3 @@ def _lanczos_interval(C: Matrix) -> Interval:
 def lanczos_error(n: int, steps: int) -> float:
     """Return the relative error that ``steps`` Lanczos steps exceed with probability ``FAILURE`` at most."""
     return float((np.log(1.648 * np.sqrt(n) / FAILURE) / (2 * steps - 1)) ** 2)
-
-
-def lanczos(product: Callable[[np.ndarray], np.ndarray], n: int, steps: int) -> tuple[float, float, bool]:
-    """Return the smallest and the largest Ritz value of a symmetric map, and whether they are its eigenvalues.
-
-    Ritz values are the eigenvalues of the map within the space of the first ``steps`` vectors x, Cx, C²x, …; they are
-    exact where that space is the whole one. The start x is random with a fixed seed, and the vectors are kept
-    orthogonal. Where the space stops growing early, another random direction is added: the values so far are exact
-    then, but rounding is not trusted to say so.
-
-    Examples
-    --------
-    >>> import numpy as np
-    >>> low, high, exact = lanczos(lambda x: np.array([1.0, 2.0, 4.0]) * x, 3, 3)
-    >>> round(low, 9), round(high, 9), exact
-    (1.0, 4.0, True)
-    """
-    rng = np.random.default_rng(0)
-    basis = np.zeros((min(steps, n), n))
-    diagonal, beside = np.zeros(len(basis)), np.zeros(len(basis))
-    r, length = rng.standard_normal(n), 0.0
-    for step in range(len(basis)):
-        # Measured against all entries: the diagonal alone is almost zero where the spectrum is symmetric around it.
-        if length <= 1e-12 * max(np.abs(diagonal).max(), beside.max()):
-            length, r = 0.0, _orthogonal(_orthogonal(rng.standard_normal(n), basis[:step]), basis[:step])
-        basis[step] = r / np.linalg.norm(r)
-        beside[step] = length
-        r = product(basis[step])
-        diagonal[step] = basis[step] @ r
-        r = r - diagonal[step] * basis[step]
-        if length:  # at the first step there is no vector before
-            r = r - length * basis[step - 1]
-        r = _orthogonal(r, basis[: step + 1])  # against rounding
-        length = float(np.linalg.norm(r))
-    T = np.diag(diagonal) + np.diag(beside[1:], 1) + np.diag(beside[1:], -1)
-    values = np.linalg.eigvalsh(T)
-    return float(values[0]), float(values[-1]), len(basis) == n
-
-
-def _orthogonal(r: np.ndarray, basis: np.ndarray) -> np.ndarray:
-    return r - (basis @ r) @ basis
