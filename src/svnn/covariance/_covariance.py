@@ -37,9 +37,9 @@ class CovarianceEstimator(BaseEstimator):
     def __post_init__(self) -> None:
         # skfolio takes only estimators that count as its own. Its base class is abstract, and such a class keeps a
         # list of other classes that count. Nothing happens where skfolio is not in use.
-        skfolio = sys.modules.get("skfolio.moments")
-        if skfolio is not None:
-            skfolio.BaseCovariance.register(type(self))
+        theirs = getattr(sys.modules.get("skfolio.moments"), "BaseCovariance", None)
+        if theirs is not None:
+            theirs.register(type(self))
 
     def get_precision(self) -> Matrix | Tensor:
         """Return the pseudo-inverse of the covariance, of the same kind as ``covariance_``.
