@@ -189,7 +189,7 @@ def best_pyg(times: dict[str, Any]) -> list[float | None]:
 
 
 def measure(rates: dict[str, float], quick: bool = False, seconds: float = 0.4) -> list[dict[str, Any]]:
-    """Measure every workload; returns one row a workload, for the table and the JSON."""
+    """Measure every workload; returns one row per workload, for the table and the JSON."""
     rows: list[dict[str, Any]] = []
     dense: dict[str, dict[str, list[float]]] = {}
     for w in QUICK if quick else WORKLOADS:

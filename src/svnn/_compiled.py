@@ -1,4 +1,4 @@
-"""Where numba's kernels are asked for: all rooms go through :func:`load`."""
+"""The one way to the kernels that numba compiles."""
 
 from __future__ import annotations
 
@@ -6,15 +6,15 @@ import os
 import warnings
 from functools import cache
 from importlib import import_module
-from typing import Any
+from types import ModuleType
 
 
-def load(module: str) -> Any:
+def load(module: str) -> ModuleType | None:
     """Return a module of compiled kernels, or None where torch has to do the work.
 
-    That is so where numba cannot be imported, which is said once, and where the environment variable ``SVNN_NUMBA``
-    is ``0``: set it to run, or to test, the library without the kernels although numba is installed. A kernel that
-    does not compile is an error.
+    Torch has to do the work where numba cannot be imported, which a warning says once, and where the environment
+    variable ``SVNN_NUMBA`` is ``0``: set it to run, or to test, the library without the kernels although numba is
+    installed. A kernel that does not compile is an error.
 
     The first call on a machine compiles the kernels, for some seconds; :mod:`svnn._jit` says where they are kept.
     """
@@ -32,7 +32,7 @@ def _has_numba() -> bool:
         import numba  # noqa: F401
     except ImportError as error:
         warnings.warn(
-            f"numba cannot be imported ({error}): filters, norms and large covariances run on torch's own operations, "
+            f"numba cannot be imported ({error}): sparse filters and large covariances run on torch's own operations, "
             "several times slower. Install it (pip install numba), or set SVNN_NUMBA=0 to go without it in silence.",
             stacklevel=4,
         )

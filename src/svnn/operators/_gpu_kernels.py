@@ -12,7 +12,9 @@ def shift_rows(
     src_batch, src_node, add_batch, add_node, dst_batch, dst_node,
     EVEN: tl.constexpr, HAS_ADD: tl.constexpr, BLOCK_B: tl.constexpr, BLOCK_F: tl.constexpr, UNROLL: tl.constexpr,
 ):  # fmt: skip
-    """Write ``sum_e values[e] src[b, columns[e], :] + add[b, i, :]`` to ``dst[b, i, :]``, one program a row and tile.
+    """Write ``sum_e values[e] src[b, columns[e], :] + add[b, i, :]`` to ``dst[b, i, :]``.
+
+    Every row and tile has a program of its own.
 
     EVEN says that the tiles cover the signals exactly, so that nothing has to be masked.
     """

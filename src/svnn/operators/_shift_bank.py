@@ -1,7 +1,7 @@
 """The filter bank of a sparse matrix by shifts, a few samples at a time: products and passes over the matrix in turn.
 
 The reference is ``CovarianceOperator._reference_filter``, which shifts by torch's own sparse product. Forward and
-backward take 0.35 to 0.95 of its time, the less the more values a node has (68 to 1000 nodes, 1 to 128 values,
+backward take 0.35 to 0.95 of its time, the less the more values each node has (68 to 1000 nodes, 1 to 128 values,
 densities of 0.05 and 1, one core of an x86 server).
 """
 
