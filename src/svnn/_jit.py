@@ -39,6 +39,8 @@ SOURCES = (
     "_jit.py",
     "covariance/tiles/_observations.py",
     "covariance/tiles/_tile_kernels.py",
+    "estimators/training/_lanes.py",
+    "estimators/training/_member_kernels.py",
     "functional/uniforms.py",
     "operators/_cpu_kernels.py",
     "operators/_cpu_vectors.py",

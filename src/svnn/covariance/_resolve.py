@@ -104,7 +104,7 @@ def fit_covariance(
 
 def shift_matrix(estimator: HasCovariance, use: str) -> MatrixLike:
     """Return the fitted estimator's ``covariance_`` or, with ``use="precision"``, its ``precision_``."""
-    if use == "covariance":
+    if use != "precision":
         return estimator.covariance_
     precision = getattr(estimator, "precision_", None)
     if precision is None:

@@ -3,25 +3,54 @@
 from __future__ import annotations
 
 import copy
-from typing import Any, Self
+from collections.abc import Sequence
+from typing import Any, Self, cast
 
 import numpy as np
 import scipy.sparse as sp
 import torch
 from sklearn.utils.validation import check_is_fitted
-from torch import Tensor
+from torch import Tensor, nn
 
-from svnn._parameters import anything, check_parameters, declared, fitted, integer, number, one_of, parameter
+from svnn._parameters import (
+    anything,
+    check_parameters,
+    declared,
+    either,
+    fitted,
+    integer,
+    number,
+    one_of,
+    parameter,
+)
 from svnn._types import CovarianceLike, DataLike, HasCovariance, Matrix, MatrixLike
 from svnn.covariance._resolve import fit_covariance, resolve, shift_matrix
 from svnn.estimators._model_file import PathLike
-from svnn.estimators._network_estimator import NetworkEstimator
+from svnn.estimators._network_estimator import NetworkEstimator, noise_generators
 from svnn.estimators._shared_parameters import PooledNodes
-from svnn.estimators._training import Batch, Shifts, fits, plain_torch
-from svnn.estimators._training_data import Rows, Standardizer, check_signals
+from svnn.estimators._training_data import Rows, Standardizer, TrainingData, check_signals
+from svnn.estimators.training import (
+    Batch,
+    CompiledTrainer,
+    ModuleTrainer,
+    Plan,
+    Shifts,
+    StackedTrainer,
+    Trainer,
+    fits,
+    has_kernel,
+    plain_torch,
+)
+from svnn.functional import log_covariance
 from svnn.functional._matrix import numpy_matrix
-from svnn.nn import SVNN, ShiftedSignals
+from svnn.nn import SVNN, CovarianceFilter, Members, ShiftedSignals
+from svnn.nn._shifted import PowerSignals
 from svnn.operators import CovarianceOperator, as_operator
+
+#: Features up to which ``use="auto"`` decomposes the covariance.
+_MOST_LOGARITHMS = 1000
+#: Values per node, after shifting, up to which they are made uncorrelated.
+_MOST_WHITENED = 64
 
 
 @declared
@@ -53,7 +82,8 @@ class GivenCovariance:
     )
     operator_: CovarianceOperator = fitted(
         kind="CovarianceOperator",
-        doc="The shift: the covariance divided by its spectral norm, ``operator_.scale``.",
+        doc="""The shift: the covariance divided by its spectral norm, ``operator_.scale``; with ``use="log"`` the
+        logarithm of that, and ``operator_.scale`` is 1.""",
     )
 
     def _check_parameters(self) -> None:
@@ -70,12 +100,33 @@ class FilterParameters:
     """The parameters of covariance filters, and of the networks of them."""
 
     use: str = parameter(
-        default="covariance",
-        rule=one_of("covariance", "precision"),
-        doc="""What the filters are polynomials of: the estimator's ``covariance_``, or its ``precision_``, which is
-        what graphical lasso makes sparse.""",
+        default="auto",
+        rule=one_of("auto", "covariance", "log", "precision"),
+        doc="""What the filters are polynomials of: the estimator's ``covariance_``; its logarithm
+        (:func:`svnn.functional.log_covariance`), in which directions of small variance count as much as those of large
+        variance; or its ``precision_``, which is what graphical lasso makes sparse. "auto" is the logarithm up to 1000
+        features, and the covariance beyond, for a ``shift=`` of your own and where realisations are drawn in training.
+        """,
     )
-    order: int = parameter(default=2, rule=integer(0), doc="K, the number of shifts of every filter.")
+    order: int | str = parameter(
+        default="auto",
+        rule=either(integer(0), "auto"),
+        doc="""K, the number of shifts of every filter; 0 ignores the covariance. "auto" is 5 for the logarithm of the
+        covariance, otherwise 2.""",
+    )
+    members: int = parameter(
+        default=8,
+        rule=integer(1),
+        doc="""Number of networks that are trained at once, each with its own weights, dropout, held-out rows and best
+        epoch. Predictions are averaged; how far they differ says how sure they are.""",
+    )
+    basis: str = parameter(
+        default="orthonormal",
+        rule=one_of("orthonormal", "powers"),
+        doc="""How the first layer's filters are parametrised in training. "orthonormal" replaces the shifted signals
+        by combinations of them that are uncorrelated in the training data: the same filters, found faster. Fitted
+        filters are always stored by their powers of the covariance.""",
+    )
     resample: str = parameter(
         default="fixed",
         rule=one_of("fixed", "epoch", "forward", "shift"),
@@ -90,7 +141,7 @@ class FilterParameters:
         fit; 0 computes them anew in every step.""",
     )
     node_dropout: float = parameter(
-        default=0.2,
+        default=0.1,
         rule=number(0, 1),
         doc="Share of the nodes left out of a sample's readout at random during training.",
     )
@@ -100,7 +151,15 @@ class FilterParameters:
 class CovarianceNetwork(GivenCovariance, FilterParameters, PooledNodes, NetworkEstimator):
     """Base of :class:`SVNNRegressor` and :class:`SVNNClassifier`: all that does not depend on what is predicted."""
 
-    module_: SVNN = fitted(kind="svnn.nn.SVNN", doc="The trained network.")
+    hidden: Sequence[int] = (8,)
+    activation: str = "silu"
+    batch_norm: bool = False
+    schedule: str = "one_cycle"
+    patience: int | None = None
+
+    module_: SVNN | Members = fitted(
+        kind="svnn.nn.SVNN or svnn.nn.Members", doc="The trained network, or several of them that predict together."
+    )
 
     # -- fitting ----------------------------------------------------------------------------------
 
@@ -108,20 +167,43 @@ class CovarianceNetwork(GivenCovariance, FilterParameters, PooledNodes, NetworkE
         self, Z: np.ndarray, weight: np.ndarray | None, targets: np.ndarray | None, seed: int, device: torch.device
     ) -> None:
         """Learn the covariance of standardised signals, and make it the shift."""
-        self._trained_with = {"use": str(self.use), "standardize": bool(self.standardize)}
+        use = self._resolved_use(Z.shape[1])
+        self._trained_with = {"use": use, "standardize": bool(self.standardize)}
         if self.shift is None:
-            estimator = fit_covariance(resolve(self.covariance, seed), Z, weight, targets)
+            # Small eigenvalues are lost in the rounding of single precision.
+            signals = Z.astype(np.float64, copy=False) if use == "log" else Z
+            estimator = fit_covariance(resolve(self.covariance, seed), signals, weight, targets)
             self.covariance_estimator_, self.covariance_ = estimator, plain_covariance(estimator.covariance_)
-            matrix = shift_matrix(estimator, self.use)
+            matrix = shift_matrix(estimator, use)
         else:
             self.covariance_estimator_, matrix = None, self.shift
             self.covariance_ = plain_covariance(matrix, "shift").copy()  # the caller's may change later
         if self.resample != "fixed" and not hasattr(self.covariance_estimator_, "sample"):
             raise ValueError(f'resample="{self.resample}" needs a stochastic covariance such as "acv" or "rcv".')
-        self.operator_ = _operator(matrix, None, device)
+        shift = as_operator(matrix).normalized()
+        self._trained_with["scale"] = shift.scale
+        self.operator_ = _operator(shift, shift.scale, use, device)
         n = self.operator_.shape[0]
         if n != Z.shape[1]:
             raise ValueError(f"shift is {n}x{n}, but X has {Z.shape[1]} features.")
+
+    def _resolved_use(self, n_features: int) -> str:
+        """Return what ``use="auto"`` stands for."""
+        if self.use != "auto":
+            return str(self.use)
+        plain = self.shift is not None or self.resample != "fixed" or n_features > _MOST_LOGARITHMS
+        return "covariance" if plain else "log"
+
+    @property
+    def _n_members(self) -> int:
+        return int(self.members)
+
+    @property
+    def _order(self) -> int:
+        """K, also where ``order="auto"``."""
+        if self.order != "auto":
+            return int(self.order)
+        return 5 if self._as_trained("use") == "log" else 2
 
     @property
     def _shift(self) -> CovarianceOperator:
@@ -131,43 +213,84 @@ class CovarianceNetwork(GivenCovariance, FilterParameters, PooledNodes, NetworkE
         estimator: Any = self.covariance_estimator_
 
         def draw() -> CovarianceOperator:
-            operator = _operator(estimator.sample(rng), self.operator_.scale, self.operator_.device)
+            use = self._as_trained("use")
+            operator = _operator(estimator.sample(rng), self._scale, use, self.operator_.device)
             operator.fleeting = True
             return operator
 
-        return Shifts(self.operator_, self.resample, draw, max(int(self.order) * len(self.hidden), 1))
+        return Shifts(self.operator_, self.resample, draw, max(self._order * len(self.hidden), 1))
 
     def _build(self, in_features: int, n_outputs: int) -> SVNN:
         return SVNN(
             in_features,
             n_outputs,
             hidden=[int(size) for size in self.hidden],
-            order=int(self.order),
+            order=self._order,
             activation=self.activation,
             dropout=float(self.dropout),
             batch_norm=bool(self.batch_norm),
             readout=self.readout,
-            heads=int(self.heads) if self.readout == "weighted" else 1,
+            heads=self._n_heads(n_outputs) if self.readout == "weighted" else 1,
             n_nodes=self.n_features_in_,
             mlp=[int(size) for size in self.mlp],
             node_dropout=float(self.node_dropout),
         )
 
+    def _trainer(
+        self, networks: list[nn.Module], data: TrainingData, draws: torch.Generator, rng: np.random.Generator
+    ) -> Trainer:
+        """Return what trains the networks: for those of one layer on known signals, a faster way than by modules."""
+        device = next(networks[0].parameters()).device
+        batch, validation = self._batches(data, device)
+        noise = noise_generators(len(networks), draws, device)
+        self._whitening: Tensor | None = None
+        if self.basis == "orthonormal" and isinstance(batch.x, PowerSignals):
+            T = self._whitening = batch.x.whitening()
+            same = validation is not None and validation.data.x is batch.x
+            batch.x = batch.x.transformed(T)
+            if validation is not None:
+                validation.data.x = batch.x if same else cast(PowerSignals, validation.data.x).transformed(T)
+        first = cast(SVNN, networks[0])
+        plan = Plan.of(first, self.n_features_in_) if isinstance(batch.x, PowerSignals) else None
+        if plan is None:
+            shifts = self._shifts(rng)
+            return ModuleTrainer(networks, self._loss, batch, validation, shifts, self._optimiser, noise)
+        kind = CompiledTrainer if has_kernel(plan, device) else StackedTrainer
+        trainer = kind(cast("list[SVNN]", networks), plan, self._loss, batch, validation, self._optimiser, noise)
+        if isinstance(trainer, CompiledTrainer):
+            trainer.prepare(getattr(self, "loss", "cross_entropy"))
+        return trainer
+
+    @torch.no_grad()
+    def _finish(self, networks: list[nn.Module], trainer: Trainer, data: TrainingData) -> None:
+        """Take over the trained networks, with filters of powers of the covariance."""
+        members = cast("list[SVNN]", networks)
+        for network in members if self._whitening is not None else ():
+            weight = cast(CovarianceFilter, network.filters[0]).weight
+            flat = self._whitening.to(weight.device).T @ weight.flatten(0, 1).double()
+            weight.copy_(flat.view(weight.shape))
+        del self._whitening
+        self.module_ = members[0] if len(members) == 1 else Members(members).eval()
+
     def _batch(self, rows: Rows, device: torch.device) -> Batch:
         """Return rows for training, shifted once for all epochs where the covariance is fixed and memory allows it."""
         batch = super()._batch(rows, device)
-        order = int(self.order)
+        order = self._order
         size = 4 * rows.signals.size * (order + 1)
         if self.resample != "fixed" or size > self.cache_bytes or batch.y.device != self.operator_.device:
             return batch
         if not isinstance(batch.x, Tensor) or not fits(device, 2 * size):
             return batch
-        return Batch(ShiftedSignals.of(batch.x, self.operator_, order), batch.y, batch.weight)
+        if self.basis == "powers" or (order + 1) * batch.x.shape[2] > _MOST_WHITENED:
+            return Batch(ShiftedSignals.of(batch.x, self.operator_, order), batch.y, batch.weight)
+        signals = PowerSignals.from_shift(batch.x, self.operator_ if order else None, order)
+        signals.scale = self.operator_.scale if order else None
+        return Batch(signals, batch.y, batch.weight)
 
     # -- using the trained network ----------------------------------------------------------------
 
     def embed(self, X: DataLike) -> np.ndarray:
-        """Return the node embeddings before the readout, of shape (t, N, hidden[-1])."""
+        """Return the node embeddings before the readout, of shape (t, N, members * hidden[-1])."""
         return self._output(X, embed=True)
 
     @plain_torch()
@@ -208,7 +331,7 @@ class CovarianceNetwork(GivenCovariance, FilterParameters, PooledNodes, NetworkE
         if signals is not None and signals.shape[1] != n:
             raise ValueError(f"the covariance has {n} features, X has {signals.shape[1]}.")
         if n != self.n_features_in_:
-            readout = self.module_.readout.kind
+            readout = networks_of(self.module_)[0].readout.kind
             if readout != "mean":
                 raise ValueError(
                     f'the network was trained on {self.n_features_in_} features with readout="{readout}", '
@@ -219,14 +342,21 @@ class CovarianceNetwork(GivenCovariance, FilterParameters, PooledNodes, NetworkE
             other.n_features_in_ = n
             if hasattr(other, "feature_names_in_"):
                 del other.feature_names_in_
-        scale = self.operator_.scale if n == self.n_features_in_ else None
-        other.operator_ = _operator(matrix, scale, self.operator_.device)
+        scale = self._scale if n == self.n_features_in_ else None
+        shift = as_operator(matrix).normalized(scale)
+        other._trained_with = {**self._trained_with, "scale": shift.scale}
+        other.operator_ = _operator(shift, shift.scale, self._as_trained("use"), self.operator_.device)
         other.covariance_estimator_, other.covariance_ = estimator, plain_covariance(found).copy()
         return other
 
     def _as_trained(self, name: str) -> Any:
         """Return a parameter as it was in ``fit``, whatever ``set_params`` made of it since."""
-        return self._trained_with.get(name, getattr(self, name))
+        return getattr(self, "_trained_with", {}).get(name, getattr(self, name))
+
+    @property
+    def _scale(self) -> float:
+        """What the covariance was divided by."""
+        return float(self._trained_with.get("scale") or self.operator_.scale or 1.0)
 
     def save(self, path: PathLike) -> None:
         """Write the fitted estimator to ``path``: one safetensors file, its header in JSON.
@@ -263,6 +393,23 @@ def plain_covariance(matrix: MatrixLike, name: str = "covariance") -> Matrix:
     return matrix if isinstance(matrix, (np.ndarray, sp.csr_array)) else numpy_matrix(matrix, name)
 
 
-def _operator(matrix: MatrixLike, scale: float | None, device: torch.device) -> CovarianceOperator:
+def networks_of(module: nn.Module) -> list[SVNN]:
+    """Return the networks that a module holds: its members, or itself."""
+    return module.networks if isinstance(module, Members) else [cast(SVNN, module)]
+
+
+def scaled(matrix: Matrix, scale: float, use: str) -> Matrix:
+    """Return what the filters are polynomials of: a matrix divided by ``scale``, or the logarithm of that."""
+    divided: Matrix = matrix * (1 / scale)
+    if use != "log":
+        return divided
+    return log_covariance(divided if isinstance(divided, np.ndarray) else divided.toarray())
+
+
+def _operator(matrix: MatrixLike, scale: float | None, use: str, device: torch.device) -> CovarianceOperator:
     """Return a matrix as a normalised operator: scaled first, so that no unit overflows single precision."""
-    return as_operator(matrix).normalized(scale).to(device=device, dtype=torch.float32)
+    operator = as_operator(matrix).normalized(scale)
+    if use == "log":
+        assert operator.scale is not None
+        operator = as_operator(scaled(numpy_matrix(operator), operator.scale, use)).normalized(1.0)
+    return operator.to(device=device, dtype=torch.float32)

@@ -23,18 +23,6 @@ from svnn._types import ColumnLike, DataLike
 from svnn._validation import at_once
 from svnn.estimators._progress_bar import progress_bar
 from svnn.estimators._shared_parameters import ClassWeight, SeenFeatures, TrainingParameters
-from svnn.estimators._training import (
-    LOSSES,
-    Batch,
-    Callback,
-    Shifts,
-    batch_rows,
-    draw_weights,
-    fits,
-    pick_device,
-    plain_torch,
-    train,
-)
 from svnn.estimators._training_data import (
     SINGLE,
     LabelTargets,
@@ -46,9 +34,29 @@ from svnn.estimators._training_data import (
     check_sample_weight,
     check_signals,
     check_targets,
+    member_folds,
     relative,
     split_rows,
     with_class_weight,
+)
+from svnn.estimators.training import (
+    LOSSES,
+    SCHEDULES,
+    Batch,
+    Callback,
+    ModuleTrainer,
+    Optimiser,
+    Shifts,
+    Trainer,
+    Validation,
+    batch_ends,
+    batch_rows,
+    draw_weights,
+    epochs,
+    fits,
+    pick_device,
+    plain_torch,
+    train,
 )
 from svnn.functional._array import generator
 
@@ -146,27 +154,52 @@ class NetworkEstimator(TrainingParameters, SeenFeatures, ABC, BaseEstimator):
         if isinstance(data.targets, LabelTargets):
             self.classes_ = data.targets.classes
         self._fit_structure(data.training.signals, data.given_weight, data.given_targets, seed, device)
-        self.module_ = self._new_network(draws, device)
+        networks = [self._new_network(draws, device) for _ in range(self._n_members)]
+        trainer = self._trainer(networks, data, draws, rng)
+        n_rows = len(data.training.signals)
+        batch_size = batch_rows(self.batch_size, n_rows)
+        n_epochs = epochs(self.max_epochs, self.schedule, len(batch_ends(n_rows, batch_size)))
         quiet: AbstractContextManager[list[Callback]] = nullcontext([])
-        with progress_bar(type(self).__name__, int(self.max_epochs)) if self.verbose else quiet as progress:
+        with progress_bar(type(self).__name__, n_epochs) if self.verbose else quiet as progress:
             self.history_ = train(
-                self.module_,
-                self._loss,
-                self._batch(data.training, device),
-                None if data.held_out is None else self._batch(data.held_out, device),
-                self._shifts(rng),
+                trainer,
+                n_rows,
                 lr=float(self.lr),
-                weight_decay=float(self.weight_decay),
-                max_epochs=int(self.max_epochs),
-                patience=int(self.patience),
+                schedule=SCHEDULES[self.schedule],
+                max_epochs=n_epochs,
+                patience=None if self.patience is None else int(self.patience),
                 tol=float(self.tol),
-                batch_size=batch_rows(self.batch_size, len(data.training.signals)),
-                averaging=float(self.averaging),
+                batch_size=batch_size,
                 callbacks=[*self.callbacks, *progress],
                 generator=draws,
             )
         self.n_iter_ = len(self.history_["train_loss"])
+        self._finish(networks, trainer, data)
         return self
+
+    @property
+    def _n_members(self) -> int:
+        """How many networks are trained."""
+        return 1
+
+    def _trainer(
+        self, networks: list[nn.Module], data: TrainingData, draws: torch.Generator, rng: np.random.Generator
+    ) -> Trainer:
+        """Return what trains the networks, with the data of this fit."""
+        device = next(networks[0].parameters()).device
+        batch, validation = self._batches(data, device)
+        noise = noise_generators(len(networks), draws, device)
+        return ModuleTrainer(
+            networks, self._loss, batch, validation, self._shifts(rng), self._optimiser, noise
+        )
+
+    @property
+    def _optimiser(self) -> Optimiser:
+        return Optimiser(weight_decay=float(self.weight_decay), averaging=float(self.averaging))
+
+    def _finish(self, networks: list[nn.Module], trainer: Trainer, data: TrainingData) -> None:
+        """Take over the trained networks."""
+        (self.module_,) = networks
 
     def _prepare(
         self,
@@ -183,7 +216,12 @@ class NetworkEstimator(TrainingParameters, SeenFeatures, ABC, BaseEstimator):
         check_consistent_length(signals, given)
         weight = check_sample_weight(sample_weight, len(signals))
         fraction = float(self.validation_fraction) if validation_data is None else 0.0
-        rows, held_out = split_rows(given, groups, fraction, seed, stratify=self._target_kind.are_labels)
+        stratify = self._target_kind.are_labels
+        rows, held_out, folds = np.arange(len(given)), np.arange(0), None
+        if self._n_members == 1:
+            rows, held_out = split_rows(given, groups, fraction, seed, stratify)
+        else:
+            folds = member_folds(given, groups, weight, fraction, self._n_members, seed, stratify)
 
         share = relative(weight[rows])
         if not share.any():
@@ -217,6 +255,7 @@ class NetworkEstimator(TrainingParameters, SeenFeatures, ABC, BaseEstimator):
             targets,
             given[rows],
             None if sample_weight is None else share,
+            folds,
         )
 
     def _new_network(self, draws: torch.Generator, device: torch.device) -> nn.Module:
@@ -226,6 +265,20 @@ class NetworkEstimator(TrainingParameters, SeenFeatures, ABC, BaseEstimator):
         network = network.float().to_empty(device="cpu")
         draw_weights(network, draws)
         return network.to(device)
+
+    def _batches(self, data: TrainingData, device: torch.device) -> tuple[Batch, Validation | None]:
+        """Return the rows to train on, with the weights that each member gives them, and those held out."""
+        n = self._n_members
+        batch = self._batch(data.training, device)
+        batch.weight = batch.weight.repeat(n, 1)
+        if data.folds is not None:
+            held = Batch(batch.x, batch.y, batch.weight[0].clone())
+            folds: list[Tensor | None] = []
+            for member, rows in enumerate(data.folds):
+                folds.append(torch.from_numpy(rows).to(batch.y.device))
+                batch.weight[member, folds[-1]] = 0
+            return batch, Validation(held, folds)
+        return batch, None if data.held_out is None else Validation(self._batch(data.held_out, device), [None] * n)
 
     def _batch(self, rows: Rows, device: torch.device) -> Batch:
         """Return rows for training: on the device if they fit there, else in memory, to be moved batch by batch."""
@@ -245,19 +298,23 @@ class NetworkEstimator(TrainingParameters, SeenFeatures, ABC, BaseEstimator):
 
     @plain_torch()
     def _output(self, X: DataLike, embed: bool = False) -> np.ndarray:
-        """Return the network's output, or its embeddings, for every row of ``X``."""
+        """Return the outputs of all members, (members, t, n_outputs), or the embeddings, for every row of ``X``."""
         check_is_fitted(self)
         inputs = self._inputs(self._standardizer(self._signals(X)))
         if not np.isfinite(inputs).all():
             raise ValueError("X holds values too far from those of the training data to compute with.")
+        return self._outputs_of(inputs, embed)
+
+    def _outputs_of(self, inputs: np.ndarray, embed: bool = False) -> np.ndarray:
+        """Return the same for inputs as the network takes them."""
         # In double precision a row's result does not depend on the rows it is batched with.
         module: Any = copy.deepcopy(self.module_).double().eval()
         x = torch.as_tensor(inputs, dtype=torch.float64, device=next(module.parameters()).device)
-        run = module.embed if embed else module
+        run = module.embed if embed else getattr(module, "outputs", lambda x, shift: module(x, shift)[None])
         rows = max(1, _PREDICT_VALUES // (x.shape[1] * module.widest))
         with torch.no_grad():
             parts = [run(part, self._shift) for part in x.split(rows)]
-        return torch.cat(parts).cpu().numpy()
+        return torch.cat(parts, 0 if embed else 1).cpu().numpy()
 
     def __sklearn_tags__(self) -> Tags:
         tags = super().__sklearn_tags__()
@@ -265,6 +322,14 @@ class NetworkEstimator(TrainingParameters, SeenFeatures, ABC, BaseEstimator):
         tags.input_tags.three_d_array = True
         tags.target_tags.multi_output = not self._target_kind.are_labels
         return tags
+
+
+def noise_generators(n: int, draws: torch.Generator, device: torch.device) -> list[torch.Generator]:
+    """Return what each of ``n`` networks draws its dropout from: a single one from the generator of the fit itself."""
+    if n == 1 and device.type == "cpu":
+        return [draws]
+    seeds = [draws.initial_seed()] if n == 1 else torch.randint(2**62, (n,), generator=draws).tolist()
+    return [torch.Generator(device).manual_seed(seed) for seed in seeds]
 
 
 @declared
@@ -285,8 +350,7 @@ class Regression(RegressorMixin, NetworkEstimator):
 
     def predict(self, X: DataLike) -> np.ndarray:
         """Return the predicted targets, of shape (t,) or (t, n_outputs) as ``y`` had in ``fit``."""
-        output = self._output(X)
-        return self._targets.decode(output)
+        return self._targets.decode(self._output(X).mean(0))
 
     @property
     def _target_standardizer(self) -> Standardizer:
@@ -306,8 +370,9 @@ class Classification(ClassWeight, ClassifierMixin, NetworkEstimator):
     def predict_proba(self, X: DataLike) -> np.ndarray:
         """Return the probabilities of the classes, of shape (t, n_classes), in the order of ``classes_``."""
         logits = self._output(X)
-        odds = np.exp(logits - logits.max(1, keepdims=True))
-        return odds / odds.sum(1, keepdims=True)
+        odds = np.exp(logits - logits.max(-1, keepdims=True))
+        probabilities: np.ndarray = (odds / odds.sum(-1, keepdims=True)).mean(0)
+        return probabilities
 
     def predict(self, X: DataLike) -> np.ndarray:
         """Return the most probable label of every row."""

@@ -6,7 +6,7 @@ import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
 
-from svnn.estimators._training import Callback
+from svnn.estimators.training import Callback
 
 
 @contextmanager

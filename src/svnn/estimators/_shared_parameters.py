@@ -22,7 +22,7 @@ from svnn._parameters import (
     sizes,
 )
 from svnn._types import RandomState
-from svnn.estimators._training import Callback
+from svnn.estimators.training import SCHEDULES, Callback
 from svnn.nn._layers import ACTIVATIONS
 from svnn.nn._readout import READOUTS
 
@@ -71,11 +71,23 @@ class TrainingParameters:
     weight_decay: float = parameter(
         default=1e-5, rule=number(), doc="Strength of the penalty on the squares of the weights, as Adam applies it."
     )
-    max_epochs: int = parameter(default=1000, rule=integer(1), doc="The most epochs to train for.")
-    patience: int = parameter(
+    schedule: str = parameter(
+        default="constant",
+        rule=one_of(*SCHEDULES),
+        doc="""How the learning rate changes. "one_cycle" rises to ``lr`` in the first third of the epochs and then
+        falls to zero; "constant" stays.""",
+    )
+    max_epochs: int | str = parameter(
+        default="auto",
+        rule=either(integer(1), "auto"),
+        doc="""The most epochs to train for. "auto" is 1000 with a constant learning rate. With one cycle it is 120,
+        and down to 40 where an epoch has many batches.""",
+    )
+    patience: int | None = parameter(
         default=100,
-        rule=integer(1),
-        doc="Stop after so many epochs without a better validation loss; the best weights are kept.",
+        rule=either(integer(1), None),
+        doc="""Stop after so many epochs without a better validation loss; None goes on to the last epoch. The best
+        weights are kept.""",
     )
     tol: float = parameter(
         default=0.0,
@@ -86,7 +98,7 @@ class TrainingParameters:
     batch_size: int | str | None = parameter(
         default="auto",
         rule=either(integer(1), "auto", None),
-        doc="""Rows of a gradient step. "auto" takes 32, or fewer (a power of two) where an epoch would have less than
+        doc="""Rows of a gradient step. "auto" takes 64, or fewer (a power of two) where an epoch would have less than
         about four steps; None takes all rows at once.""",
     )
     averaging: float = parameter(
@@ -127,10 +139,19 @@ class PooledNodes:
         them, as the paper does: it cannot tell nodes apart and is usually less accurate, but transfers to another N.
         "flatten" feeds every node to the head.""",
     )
-    heads: int = parameter(default=4, rule=integer(1), doc="Number of weight vectors of the weighted readout.")
+    heads: int | str = parameter(
+        default="auto",
+        rule=either(integer(1), "auto"),
+        doc="""Number of weight vectors of the weighted readout. "auto" is one for each output (a class, a target), at
+        least 4 and at most 32.""",
+    )
     mlp: Sequence[int] = parameter(
         default=(32,), rule=sizes(), doc="Hidden sizes of the head; empty for a linear head."
     )
+
+    def _n_heads(self, n_outputs: int) -> int:
+        """Return the number of weight vectors of a weighted readout."""
+        return min(max(n_outputs, 4), 32) if self.heads == "auto" else int(self.heads)
 
 
 @declared

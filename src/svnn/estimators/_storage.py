@@ -18,7 +18,7 @@ from torch import Tensor, nn
 
 from svnn._parameters import is_allowed
 from svnn.estimators._classifier import SVNNClassifier
-from svnn.estimators._covariance_network import CovarianceNetwork
+from svnn.estimators._covariance_network import CovarianceNetwork, networks_of
 from svnn.estimators._model_file import Json, ModelFileError, PathLike, given_path, read_model, write_model
 from svnn.estimators._regressor import SVNNRegressor
 from svnn.estimators._stored_values import (
@@ -29,9 +29,9 @@ from svnn.estimators._stored_values import (
     encode_fitted,
     encode_labels,
 )
-from svnn.estimators._training import pick_device, plain_torch
+from svnn.estimators.training import pick_device, plain_torch
 from svnn.estimators._training_data import LabelTargets, NumberTargets, Standardizer, Targets
-from svnn.nn import SVNN
+from svnn.nn import SVNN, Members
 from svnn.nn._layers import ACTIVATIONS
 from svnn.operators import CovarianceOperator, CSROperator, DenseOperator, LowRankOperator
 
@@ -46,7 +46,7 @@ _MOST_LAYERS = 1000
 #: What ``fit`` sets, and this file stores in its own way.
 _FITTED = {
     *("module_", "operator_", "covariance_", "covariance_estimator_", "history_", "n_iter_", "n_features_in_"),
-    *("feature_names_in_", "classes_", "_standardizer", "_targets", "_n_values", "_trained_with"),
+    *("feature_names_in_", "classes_", "_standardizer", "_targets", "_n_values", "_trained_with", "_noise"),
 }
 
 
@@ -66,7 +66,8 @@ def save(estimator: CovarianceNetwork, path: PathLike) -> None:
         "covariance": encode(estimator.covariance_, "covariance", tensors),
         "covariance_estimator": encode_fitted(estimator.covariance_estimator_, "covariance_estimator", tensors),
         "operator": {k: getattr(estimator.operator_, k) for k in ("backend", "scale", "adaptive")},
-        "module": _architecture(estimator.module_, estimator.n_features_in_),
+        "module": _architecture(networks_of(estimator.module_)[0], estimator.n_features_in_),
+        "members": len(networks_of(estimator.module_)),
         "trained_with": estimator._trained_with,
         "n_features_in": estimator.n_features_in_,
         "feature_names_in": getattr(estimator, "feature_names_in_", np.array([])).tolist(),
@@ -77,6 +78,9 @@ def save(estimator: CovarianceNetwork, path: PathLike) -> None:
     else:
         header["target_shape"] = list(estimator._targets.shape)
         _put_standardizer(tensors, "target", estimator._targets.standardizer)
+        noise = cast(SVNNRegressor, estimator)._noise
+        if noise is not None:
+            tensors["noise"] = torch.as_tensor(noise)
     if type(estimator) not in _CLASSES.values():
         own = {k: v for k, v in vars(estimator).items() if k not in _FITTED and k not in estimator.get_params()}
         header["attributes"] = {k: encode(v, f"attributes.{k}", tensors) for k, v in own.items()}
@@ -153,7 +157,10 @@ def _restore(kind: type, tensors: dict[str, Tensor], header: Json, device: torch
     _check_parameters(estimator)
     n_values = estimator._n_values = _whole(header["module"]["in_features"], "in_features")
     trained_with = estimator._trained_with = header.get("trained_with", {})  # older files have none
-    _must(trained_with.keys() <= {"use", "standardize"}, "trained_with")
+    _must(trained_with.keys() <= {"use", "standardize", "scale"}, "trained_with")
+    scale = trained_with.get("scale", 1.0)
+    _must(isinstance(scale, float) and 0 < scale < math.inf, "scale")
+    _must(trained_with.get("use", "log") in ("covariance", "precision", "log"), "use")
     names = header["feature_names_in"]
     _must(isinstance(names, list) and all(isinstance(name, str) for name in names), "feature_names_in")
     if names:
@@ -168,7 +175,13 @@ def _restore(kind: type, tensors: dict[str, Tensor], header: Json, device: torch
     # Older files have none.
     estimator.covariance_estimator_ = decode_fitted(header.get("covariance_estimator"), estimator.covariance_, tensors)
     estimator.operator_ = _get_operator(tensors, header["operator"], n, device)
-    estimator.module_ = _get_module(estimator, tensors, header["module"]).to(device)
+    n_members = _whole(header.get("members", 1), "members")  # older files have one
+    prefixes = ["module."] if n_members == 1 else [f"module.members.{i}." for i in range(n_members)]
+    networks = [_get_module(estimator, tensors, header["module"], prefix) for prefix in prefixes]
+    estimator.module_ = (networks[0] if n_members == 1 else Members(networks)).to(device).eval()
+    if isinstance(estimator, SVNNRegressor) and "noise" in tensors:
+        noise = estimator._noise = tensors["noise"].numpy()
+        _must(noise.shape == (estimator._targets.n_outputs,) and bool((noise >= 0).all()), "noise")
     history = estimator.history_ = header["history"]
     numbers = [value for values in history.values() for value in values]
     _must(all(isinstance(value, (int, float)) for value in numbers), "history")
@@ -216,10 +229,10 @@ def _architecture(module: nn.Module, n_nodes: int) -> Json:
     }
 
 
-def _get_module(estimator: CovarianceNetwork, tensors: dict[str, Tensor], stored: Json) -> SVNN:
+def _get_module(estimator: CovarianceNetwork, tensors: dict[str, Tensor], stored: Json, prefix: str) -> SVNN:
     """Build the network without memory, compare it with the tensors of the file, and then give them to it."""
     n_outputs = estimator._targets.n_outputs
-    weights = {k.removeprefix("module."): v for k, v in tensors.items() if k.startswith("module.")}
+    weights = {k.removeprefix(prefix): v for k, v in tensors.items() if k.startswith(prefix)}
     with torch.device("meta"):
         if "hidden" in stored:
             _must(len(stored["hidden"]) + len(stored["mlp"]) <= len(weights), "number of layers")

@@ -132,6 +132,44 @@ def split_rows(
     return next(splitter(1, test_size=size, random_state=seed).split(rows, y))
 
 
+def member_folds(
+    y: np.ndarray,
+    groups: ColumnLike | None,
+    weight: np.ndarray,
+    fraction: float,
+    n_members: int,
+    seed: int,
+    stratify: bool,
+) -> list[np.ndarray] | None:
+    """Return the rows that each member holds out, about ``fraction`` of those that have weight; None where none are.
+
+    Members hold out different rows, as far as there are enough of them. Rows of one group stay together; with
+    ``stratify`` every class is dealt out evenly.
+    """
+    if groups is not None:
+        check_consistent_length(y, groups)
+    rows = np.flatnonzero(weight > 0)
+    size = round(fraction * len(rows))
+    if size < 1 or len(rows) - size < 2:
+        return None
+    rng = np.random.default_rng(seed)
+    n_folds = max(round(len(rows) / size), 2)
+    if groups is not None:
+        _, found = np.unique(np.asarray(groups)[rows], return_inverse=True)
+        n_groups = int(found.max()) + 1
+        if n_groups < 2:
+            raise ValueError("groups holds a single group, which cannot be split; pass validation_data instead.")
+        fold = (rng.permutation(n_groups) % min(n_folds, n_groups))[found.ravel()]
+    else:
+        order = rng.permutation(len(rows))
+        if stratify:  # the rows of a class follow one another
+            order = order[np.argsort(np.unique(y[rows], return_inverse=True)[1].ravel()[order], kind="stable")]
+        fold = np.empty(len(rows), dtype=np.intp)
+        fold[order] = np.arange(len(rows)) % n_folds
+    n_folds = int(fold.max()) + 1
+    return [rows[fold == member % n_folds] for member in range(n_members)]
+
+
 # -- weights of samples and classes: only their ratios count ----------------------------------------
 
 
@@ -279,7 +317,8 @@ class TrainingData(NamedTuple):
     """What a network is trained on, and what was learned from it on the way.
 
     ``given_targets`` and ``given_weight`` are those of the training rows as the caller gave them, for estimators of the
-    covariance; ``given_weight`` is None where the caller gave no weights.
+    covariance; ``given_weight`` is None where the caller gave no weights. ``folds`` are the rows of ``training`` that
+    each of several members holds out.
     """
 
     training: Rows
@@ -288,3 +327,4 @@ class TrainingData(NamedTuple):
     targets: Targets
     given_targets: np.ndarray
     given_weight: np.ndarray | None
+    folds: list[np.ndarray] | None = None

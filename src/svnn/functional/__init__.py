@@ -3,6 +3,7 @@
 The estimators in :mod:`svnn.covariance` do little more than call them and store the results.
 """
 
+from svnn.functional.logarithm import log_covariance, log_eigenvalues
 from svnn.functional.masks import floor_probabilities, sparsify
 from svnn.functional.moments import Moments, product_variances, sample_moments
 from svnn.functional.probabilities import acv_probabilities, acv_slope, rcv_probabilities
@@ -29,6 +30,8 @@ __all__ = [
     "floor_probabilities",
     "hard_threshold",
     "largest_pairs",
+    "log_covariance",
+    "log_eigenvalues",
     "pair_uniforms",
     "pairs_for_density",
     "product_variances",

@@ -95,6 +95,39 @@ class SeededDropout(nn.Dropout):
         return x * torch.empty_like(x).bernoulli_(1 - self.p, generator=self.generator).div_(1 - self.p)
 
 
+def drop_threshold(p: float) -> int:
+    """Return the number below which a draw of 16 bits, from -32768 on, falls with probability ``p``."""
+    return round(p * _LEVELS) - _LEVELS // 2
+
+
+def node_draws(n_rows: int, n_nodes: int, generator: torch.Generator | None) -> Tensor:
+    """Draw integers of 16 bits for every node of every row, of shape (n_rows, at least n_nodes), on the CPU.
+
+    Four of them come from one integer of the generator. Rows are drawn one after the other: those of two batches are
+    the same as those of one batch of all rows.
+    """
+    draws = torch.empty(n_rows, -(-n_nodes // 4), dtype=torch.int64, device="cpu")
+    return draws.random_(-(2**63), None, generator=generator).view(torch.int16)
+
+
+def node_factors(n_rows: int, n_nodes: int, p: float, generator: torch.Generator | None) -> Tensor:
+    """Return what dropout makes of every node of every row: 0 with probability ``p``, else a number above 1."""
+    threshold = drop_threshold(p)
+    kept = node_draws(n_rows, n_nodes, generator)[:, :n_nodes] >= threshold
+    return kept.float().mul_(_LEVELS / (_LEVELS // 2 - threshold))
+
+
+class NodeDropout(SeededDropout):
+    """Dropout of single numbers (…, N), one of each node, that draws as :func:`node_factors` does on a CPU."""
+
+    def forward(self, x: Tensor) -> Tensor:
+        if not self.training or self.p == 0:
+            return x
+        if x.device.type != "cpu" or drop_threshold(self.p) >= _LEVELS // 2:
+            return super().forward(x)
+        return x * node_factors(x.numel() // x.shape[-1], x.shape[-1], self.p, self.generator).view(x.shape).to(x)
+
+
 class Dropout(SeededDropout):
     """Set a share of the values to zero at random while training, and scale the others so that the mean stays.
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import torch
 from torch import Tensor, nn
 
-from svnn.nn._layers import SeededDropout
+from svnn.nn._layers import NodeDropout
 
 READOUTS = ("mean", "weighted", "flatten")
 
@@ -54,7 +54,7 @@ class Readout(nn.Module):
         if not 0 <= node_dropout < 1:
             raise ValueError(f"node_dropout must be in [0, 1), got {node_dropout!r}.")
         self.kind = kind
-        self.node_dropout = SeededDropout(float(node_dropout))
+        self.node_dropout = NodeDropout(float(node_dropout))
         self.n_nodes = None if kind == "mean" or n_nodes is None else int(n_nodes)
         if kind == "weighted":
             self.weight = nn.Parameter(torch.ones(int(heads), self.n_nodes or 0))
@@ -74,7 +74,7 @@ class Readout(nn.Module):
             )
         dropping = self.training and self.node_dropout.p > 0
         if self.kind == "flatten":
-            kept = u * self.node_dropout(u.new_ones(*u.shape[:-1], 1)) if dropping else u
+            kept = u * self.node_dropout(u.new_ones(u.shape[:-1]))[..., None] if dropping else u
             return kept.flatten(-2)
         if self.kind == "mean" and not dropping:
             return u.mean(-2)

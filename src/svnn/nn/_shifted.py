@@ -17,6 +17,8 @@ from svnn.operators import CovarianceOperator, DenseOperator
 
 #: Up to this many shifted values per node, their covariance over a batch costs less than batch norm does.
 _MOMENTS_PER_BATCH = 16
+#: The share of a power, as an amplitude, that has to be new for it to count.
+_LEAST_SHARE = 1e-3
 
 
 class ShiftedSignals(ABC):
@@ -106,6 +108,33 @@ class PowerSignals(ShiftedSignals):
             assert shift is not None
             powers.append(shift @ powers[-1])
         return cls(torch.cat([*powers, torch.ones_like(x[..., :1])], -1), order)
+
+    @torch.no_grad()
+    def whitening(self) -> Tensor:
+        """Return the matrix T for which the values z of a node, over all samples and nodes, make T z uncorrelated.
+
+        T is lower triangular and T z has mean squares of 1: each value is what its power adds to those before it. The
+        filters of T z are those of z, since :math:`W^T T z = (T^T W)^T z`, but T z suits gradient descent: powers of a
+        covariance are nearly the same signal. A power that adds less than 0.001 of itself is left out, its row is 0.
+        """
+        flat = self.powers[..., :-1].flatten(0, 1).double()
+        gram = (flat.T @ flat / max(len(flat), 1)).cpu()
+        T = torch.zeros_like(gram)
+        for i in range(len(gram)):
+            row = torch.zeros(len(gram), dtype=torch.float64)
+            row[i] = 1
+            for _ in range(2):  # the second time takes away what rounding left
+                row -= T.T @ (T @ (gram @ row))
+            rest = float(row @ gram @ row)
+            if rest > _LEAST_SHARE**2 * float(gram[i, i]) > 0:
+                T[i] = row / rest**0.5
+        return T
+
+    @torch.no_grad()
+    def transformed(self, T: Tensor) -> PowerSignals:
+        """Return the signals T z in place of z."""
+        values = self.powers[..., :-1] @ T.to(self.powers).T
+        return PowerSignals(torch.cat([values, self.powers[..., -1:]], -1), self.order, self.scale)
 
     def filtered(self, weight: Tensor, bias: Tensor | None) -> Tensor:
         batch, n, values = self.powers.shape

@@ -11,7 +11,7 @@ from svnn._parameters import declared, fitted, integer, one_of, parameter
 from svnn._types import DataLike
 from svnn.estimators._network_estimator import Classification, NetworkEstimator, Regression
 from svnn.estimators._shared_parameters import PooledNodes
-from svnn.estimators._training import Shifts
+from svnn.estimators.training import Shifts
 from svnn.estimators.baselines._graph import GCN, Edges, as_graph, is_dense, pyg, sample_neighbors
 from svnn.nn import Readout
 
@@ -84,7 +84,7 @@ class NeighborSampling(PooledNodes, NetworkEstimator):
 
     def _build(self, in_features: int, n_outputs: int) -> GCN:
         hidden = [int(size) for size in self.hidden]
-        heads = int(self.heads) if self.readout == "weighted" else 1
+        heads = self._n_heads(n_outputs) if self.readout == "weighted" else 1
         return GCN(
             in_features,
             n_outputs,

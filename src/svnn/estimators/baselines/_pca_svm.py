@@ -18,7 +18,7 @@ from svnn._validation import at_once
 from svnn.covariance._resolve import fit_covariance, resolve
 from svnn.estimators._covariance_network import GivenCovariance, known_covariance, plain_covariance
 from svnn.estimators._shared_parameters import ClassWeight, SeenFeatures, TrainingParameters
-from svnn.estimators._training import plain_torch
+from svnn.estimators.training import plain_torch
 from svnn.estimators._training_data import (
     SQUARES,
     LabelTargets,

@@ -2,22 +2,24 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 
 from svnn._types import DataLike, MatrixLike
+from svnn.nn import SVNN
 from svnn.stability import _inputs
 from svnn.stability._norms import ROUNDING, Spectrum
 from svnn.stability.networks._filter_banks import bank_change
 from svnn.stability.networks._network_parts import (
     Network,
+    Shifts,
     activation_slope,
     first_signals,
     folded_layers,
     head_slope,
     hidden_norms,
-    module_of,
+    networks_in,
     on_both,
     readout_norm,
 )
@@ -74,6 +76,9 @@ class Certificate:
         on few features, where nothing is estimated; it is always below 1e-10.
     per_sample : ndarray of shape (t,) or None
         The bound on the output for each signal, where signals are given.
+    members : tuple of Certificate
+        Where several networks predict together, the certificate of each. The bound on their mean output is the mean of
+        theirs; ``layers``, ``readout`` and ``head`` are those of the member with the largest bound.
     """
 
     output: float
@@ -85,11 +90,15 @@ class Certificate:
     scale: float
     failure_probability: float
     per_sample: np.ndarray | None = None
+    members: tuple[Certificate, ...] = ()
 
     def __float__(self) -> float:
         return self.output
 
     def __str__(self) -> str:
+        if self.members:
+            bounds = ", ".join(f"{member.output:.4g}" for member in self.members)
+            return f"output    <= {self.output:.4g}, the mean over members: {bounds}"
         head = ("layer", "|B(Ĉ)-B(C)|", "|B(C)|", "|B(Ĉ)|", "bias", "norm", "error")
         lines = ["".join(f"{name:>13}" for name in head)]
         lines.append(f"{0:13d}{'':52}{self.norm:13.4g}{0.0:13.4g}")
@@ -165,25 +174,42 @@ def certificate(
     >>> bool((moved <= bound.per_sample).all()), len(bound.layers)
     (True, 2)
     """
-    module = module_of(model)
-    model, (A, B, scale) = on_both(model, C, C_hat)
-    n = A.shape[0]
-    spectra = [Spectrum.of(M, deterministic) for M in (A, B, B - A)]
-    failure = sum(spectrum.failure for spectrum in spectra)
-
-    layers = folded_layers(module)
+    networks = networks_in(model)
+    model, shifts = on_both(model, C, C_hat)
     if X is not None:
-        norms = hidden_norms(A, layers, module.activation, first_signals(model, X, n))
+        signals: np.ndarray | float = first_signals(model, X, shifts.before.shape[0])
     else:
         _inputs.check_numbers(0, norm=norm)
-        norms = [np.array([float(norm)])]
+        signals = float(norm)
+    spectra = [Spectrum.of(M, deterministic) for M in (shifts.before, shifts.after, shifts.after - shifts.before)]
+    found = [_of_network(model, network, shifts, spectra, signals, deterministic) for network in networks]
+    return found[0] if len(found) == 1 else _of_mean(tuple(found))
+
+
+def _of_network(
+    model: Network,
+    module: SVNN,
+    shifts: Shifts,
+    spectra: list[Spectrum],
+    signals: np.ndarray | float,
+    deterministic: bool,
+) -> Certificate:
+    """Return the certificate of one network, for signals (t, N, F) or for all inputs up to a norm."""
+    A, B, scale = shifts
+    n = A.shape[0]
+    failure = sum(spectrum.failure for spectrum in spectra)
+    layers = folded_layers(module)
+    if isinstance(signals, np.ndarray):
+        norms = hidden_norms(A, layers, module.activation, signals)
+    else:
+        norms = [np.array([signals])]
 
     slope, errors, rows = activation_slope(module.activation), [np.zeros_like(norms[0])], []
     for number, (weight, bias) in enumerate(layers):
         change, risk = bank_change(weight, A, B, spectra, deterministic)
         gain, gain_hat = (spectrum.gain(weight) for spectrum in spectra[:2])
         shift = float(np.sqrt(n) * np.linalg.norm(bias))
-        if X is None:
+        if not isinstance(signals, np.ndarray):
             norms.append(gain * norms[-1] + shift)
         errors.append(slope * (change * norms[number] + gain_hat * errors[-1]))
         rows.append((change, gain, gain_hat, shift))
@@ -204,7 +230,22 @@ def certificate(
         norm=float(norms[0][worst]),
         scale=scale,
         failure_probability=failure,
-        per_sample=None if X is None else outputs,
+        per_sample=outputs if isinstance(signals, np.ndarray) else None,
+    )
+
+
+def _of_mean(members: tuple[Certificate, ...]) -> Certificate:
+    """Return the certificate of the mean of several networks, and of their embeddings side by side."""
+    bounds = [member.output if member.per_sample is None else member.per_sample for member in members]
+    mean = np.mean(bounds, axis=0) * (1 + ROUNDING)
+    worst = max(members, key=float)
+    return replace(
+        worst,
+        output=float(np.max(mean)),
+        embedding=float(np.linalg.norm([member.embedding for member in members])) * (1 + ROUNDING),
+        failure_probability=sum(member.failure_probability for member in members),
+        per_sample=None if worst.per_sample is None else mean,
+        members=members,
     )
 
 
@@ -229,16 +270,16 @@ def largest_filter_change(model: Network, C: MatrixLike, C_hat: MatrixLike) -> f
     >>> round(largest_filter_change(network, np.eye(3), np.eye(3)), 12)
     0.0
     """
-    module = module_of(model)
+    networks = networks_in(model)
     _, shifts = on_both(model, C, C_hat)
     A, B = (M if isinstance(M, np.ndarray) else M.toarray() for M in shifts[:2])
     powers = [np.eye(len(A)), np.eye(len(A))]
     changes = []
-    for _ in range(module.order + 1):
+    for _ in range(networks[0].order + 1):
         changes.append(powers[1] - powers[0])
         powers = [powers[0] @ A, powers[1] @ B]
     largest = 0.0
-    for weight, _ in folded_layers(module):
+    for weight, _ in (layer for network in networks for layer in folded_layers(network)):
         filters = np.einsum("kfg,kij->fgij", weight, np.array(changes))
         largest = max(largest, float(np.abs(np.linalg.eigvalsh(filters)).max()))
     return largest

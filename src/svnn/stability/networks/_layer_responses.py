@@ -6,10 +6,11 @@ import numpy as np
 from torch import nn
 
 from svnn._types import DataLike
-from svnn.nn import SVNN, CovarianceFilter
+from svnn.functional import log_eigenvalues
+from svnn.nn import CovarianceFilter
 from svnn.stability._inputs import coefficients, numbers_in
 from svnn.stability._polynomials import values
-from svnn.stability.networks._network_parts import Network, folded_layers, module_of
+from svnn.stability.networks._network_parts import Network, folded_layers, networks_in
 
 
 def layer_response(layer: nn.Module, lam: DataLike, scale: float = 1.0) -> np.ndarray:
@@ -49,17 +50,17 @@ def network_response(model: Network, lam: DataLike, scale: float | None = None) 
     lam : array of any shape
         Eigenvalues of the covariance as it is before networks scale it.
     scale : float, optional
-        The number s that the matrix is divided by. By default ``model.operator_.scale`` for an estimator. A module
+        The number s that the matrix is divided by. By default that of the training for an estimator. A module
         does not know the matrices it will run on, so the default is 1 and ``lam`` are the eigenvalues of the matrix
         that the module is given.
 
     Returns
     -------
-    list of ndarrays of shape ``lam.shape + (in, out)``, one per layer
+    list of ndarrays of shape ``lam.shape + (in, out)``, one per layer; the outputs of several members side by side
 
     Notes
     -----
-    The network runs on :math:`C / s`. Batch norm, as in prediction, multiplies every output of a bank by a number and
+    The network runs on :math:`C / s`, or on the logarithm of that with ``use="log"``. Batch norm, as in prediction, multiplies every output of a bank by a number and
     adds another. The former is part of the response; the latter does not depend on the signal and is left out. The
     first layer sees standardised features.
 
@@ -71,8 +72,12 @@ def network_response(model: Network, lam: DataLike, scale: float | None = None) 
     >>> [response.shape for response in network_response(network, np.linspace(0, 3, 20))]
     [(20, 1, 4), (20, 4, 6)]
     """
-    module = module_of(model)
+    networks = networks_in(model)
+    fitted = hasattr(model, "operator_")
     if scale is None:
-        scale = 1.0 if isinstance(model, SVNN) else float(model.operator_.scale or 1.0)
+        scale = float(getattr(model, "_scale", 1.0))
     lam = numbers_in(lam) / scale
-    return [values(weight, lam) for weight, _ in folded_layers(module)]
+    if fitted and model._as_trained("use") == "log":
+        lam = log_eigenvalues(lam)
+    members = [[values(weight, lam) for weight, _ in folded_layers(network)] for network in networks]
+    return [np.concatenate(layer, -1) for layer in zip(*members, strict=True)]

@@ -71,7 +71,7 @@ def monte_carlo_network(
         raise ValueError(
             f"estimator must be a fitted stochastic sparsifier such as ACV or RCV, got {type(estimator).__name__}."
         )
-    if model._as_trained("use") != "covariance":
+    if model._as_trained("use") == "precision":
         raise ValueError('the model was trained with use="precision"; realisations of a covariance do not replace it.')
     n_draws = check_draws(n_draws)
     rng = generator(random_state)

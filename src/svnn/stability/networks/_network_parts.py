@@ -10,9 +10,10 @@ from torch import Tensor, nn
 
 from svnn._types import DataLike, HasCovariance, Matrix, MatrixLike
 from svnn.covariance._resolve import shift_matrix
+from svnn.estimators._covariance_network import networks_of, scaled
 from svnn.functional._array import to_numpy
 from svnn.functional._matrix import numpy_matrix
-from svnn.nn import SVNN
+from svnn.nn import SVNN, Members
 from svnn.operators import CovarianceOperator
 from svnn.stability._inputs import coefficients
 from svnn.stability._norms import spectral_norm
@@ -24,7 +25,7 @@ if TYPE_CHECKING:
     #: A fitted estimator of a network on a covariance.
     FittedNetwork: TypeAlias = SVNNRegressor | SVNNClassifier
     #: A network: the module, or a fitted estimator that holds one.
-    Network: TypeAlias = SVNN | FittedNetwork
+    Network: TypeAlias = SVNN | Members | FittedNetwork
 else:
     FittedNetwork = Network = object
 
@@ -58,13 +59,13 @@ class Shifts(NamedTuple):
     scale: float
 
 
-def module_of(model: Network) -> SVNN:
-    """Return the module of an estimator, or the module itself."""
+def networks_in(model: Network) -> list[SVNN]:
+    """Return the networks of an estimator or a module: its members, or the only one."""
     module = getattr(model, "module_", model)
-    if not isinstance(module, SVNN):
+    if not isinstance(module, (SVNN, Members)):
         hint = "; fit it first" if hasattr(model, "fit") else ""
         raise TypeError(f"model must be an SVNN or a fitted SVNN estimator, got {type(model).__name__}{hint}.")
-    return module
+    return networks_of(module)
 
 
 def on_both(model: Network, C: MatrixLike, C_hat: MatrixLike) -> tuple[Network, Shifts]:
@@ -74,8 +75,8 @@ def on_both(model: Network, C: MatrixLike, C_hat: MatrixLike) -> tuple[Network, 
     if n != other:
         raise ValueError(f"C is {n}x{n}, C_hat {other}x{other}; they must have the same size.")
     scales = [c.scale if isinstance(c, CovarianceOperator) else None for c in (C, C_hat)]
-    if isinstance(model, SVNN):
-        if model.normalize:
+    if isinstance(model, (SVNN, Members)):
+        if networks_of(model)[0].normalize:
             scales = [scales[0] or spectral_norm(A) or 1.0] * 2
         # A module without normalisation runs on an operator as it is: divided, where it is divided already.
         factors = [1 / (scale or 1.0) for scale in scales]
@@ -83,9 +84,9 @@ def on_both(model: Network, C: MatrixLike, C_hat: MatrixLike) -> tuple[Network, 
         return model, Shifts(in_fastest_form(before), in_fastest_form(after), scales[0] or 1.0)
     # For another number of features the estimator checks that it can run there, and takes another scale.
     model = model if n == model.n_features_in_ else model.on(C)
-    scale = model.operator_.scale or 1.0
+    scale, use = model._scale, str(model._as_trained("use"))
     # Estimators hold their matrix in single precision: the bound is for the network that predicts.
-    before, after = ((M * (1 / scale)).astype(np.float32).astype(np.float64) for M in (A, B))
+    before, after = (scaled(M, scale, use).astype(np.float32).astype(np.float64) for M in (A, B))
     return model, Shifts(in_fastest_form(before), in_fastest_form(after), scale)
 
 
@@ -93,7 +94,7 @@ def _shift_of(model: Network, C: MatrixLike, name: str) -> Matrix:
     """Return the matrix that stands for a covariance: itself, or the precision where the model was trained on that."""
     if isinstance(C, str) or (hasattr(C, "fit") and not hasattr(C, "covariance_")):
         raise ValueError(f"{name} must be a matrix, an operator or a fitted covariance estimator, got {C!r}.")
-    if hasattr(C, "covariance_") and not isinstance(model, SVNN):
+    if hasattr(C, "covariance_") and not isinstance(model, (SVNN, Members)):
         C = shift_matrix(cast(HasCovariance, C), str(model._as_trained("use")))
     return numpy_matrix(C, name)
 
@@ -114,10 +115,10 @@ def folded_layers(module: SVNN) -> list[Layer]:
 
 def first_signals(model: Network, X: DataLike, n_nodes: int) -> np.ndarray:
     """Return data as the first layer takes it: signals (t, N, F), standardised where the model does that."""
-    if not isinstance(model, SVNN):
+    if not isinstance(model, (SVNN, Members)):
         return np.asarray(model._standardizer(model._signals(X)), dtype=np.float64)
     x = np.asarray(to_numpy(X), dtype=np.float64)
-    first: Any = model.filters[0]
+    first: Any = networks_of(model)[0].filters[0]
     expected = (n_nodes, int(first.in_features))
     if x.shape[-2:] != expected or not x.size:
         raise ValueError(f"X must have shape (..., {expected[0]}, {expected[1]}), got {x.shape}.")

@@ -1,0 +1,110 @@
+"""Training of stacked networks by a compiled kernel: whole epochs without a call of torch, members on threads."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import numpy as np
+import torch
+from torch import Tensor
+
+from svnn._compiled import load
+from svnn._threads import in_threads
+from svnn.estimators.training._loop import LOSSES
+from svnn.estimators.training._stacked_networks import Plan, StackedTrainer
+from svnn.nn._layers import drop_threshold, node_draws
+
+#: The losses that the kernel knows, in the order of its codes.
+LOSS_CODES = (*LOSSES, "cross_entropy")
+#: Bytes of random draws to make at a time.
+_DRAW_BYTES = 2**25
+
+
+def has_kernel(plan: Plan, device: torch.device) -> bool:
+    """Say whether networks of a plan can be trained by the kernel."""
+    if device.type != "cpu":
+        return False
+    kernels = load("svnn.estimators.training._member_kernels")
+    return kernels is not None and plan.activation in kernels.SLOPES
+
+
+class CompiledTrainer(StackedTrainer):
+    """The same training as :class:`StackedTrainer`, on a CPU.
+
+    Every member is trained by one thread, in the same way whatever their number. With 8 members, 481 samples of
+    68 nodes and batches of 64, an epoch takes 0.06 of the time that :class:`StackedTrainer` takes (two cores of an x86
+    server).
+    """
+
+    def prepare(self, loss: str) -> CompiledTrainer:
+        """Lay out the data as the kernel takes it; ``loss`` is one of ``LOSS_CODES``."""
+        self.kernels = load("svnn.estimators.training._member_kernels")
+        assert self.kernels is not None
+        self.code = LOSS_CODES.index(loss)
+        self.signals = self.x.flatten(1).numpy()
+        self.targets = self.data.y.reshape(len(self.data), -1).float().numpy()
+        self.weight = self.data.weight.contiguous().numpy()
+        self.shape = (
+            self.plan.n_inputs,
+            self.plan.n_filters,
+            self.plan.heads,
+            np.array(self.plan.widths),
+            np.array([self.kernels.SLOPES[self.plan.activation]], dtype=np.float32),
+        )
+        return self
+
+    def epoch(self, order: np.ndarray, ends: Sequence[int], rates: Sequence[float]) -> np.ndarray:
+        groups = np.array_split(np.arange(self.n_members), min(torch.get_num_threads(), self.n_members))
+        arguments = order, np.array(ends), np.array(rates)
+        found = list(in_threads(lambda members: self._train(members, *arguments), groups))
+        self.steps += len(ends)
+        return np.concatenate(found)
+
+    def _train(self, members: np.ndarray, order: np.ndarray, ends: np.ndarray, rates: np.ndarray) -> np.ndarray:
+        """Train some members for an epoch, in stretches of batches whose random draws fit in memory."""
+        first, last = members[0], members[-1] + 1
+        theta, moments, average = (part[first:last].numpy() for part in (self.theta, self.moments, self.average))
+        drops = self.plan.node_dropout > 0
+        row = 2 * (self.plan.n_nodes + 3) * len(members)
+        total, start, batch = np.zeros(len(members)), 0, 0
+        while batch < len(ends):
+            fitting = np.searchsorted(ends, start + _DRAW_BYTES // row, side="right") if drops else len(ends)
+            stop = max(int(fitting), batch + 1)
+            rows = order[start : ends[stop - 1]]
+            assert self.kernels is not None
+            self.kernels.train_epoch(
+                self.signals,
+                self.targets,
+                self.weight[first:last],
+                rows,
+                ends[batch:stop] - start,
+                self._draws(members, len(rows)),
+                drop_threshold(self.plan.node_dropout),
+                theta,
+                moments,
+                average,
+                self.rates.numpy(),
+                rates[batch:stop],
+                self.steps + batch,
+                self.optimiser.averaging,
+                self.optimiser.weight_decay,
+                *self.shape,
+                self.code,
+                total,
+            )
+            start, batch = int(ends[stop - 1]), stop
+        return total / len(order)
+
+    def _draws(self, members: np.ndarray, n_rows: int) -> np.ndarray:
+        """Return random integers (members, rows, at least N), from which the kernel takes its dropout."""
+        if not self.plan.node_dropout:
+            return np.zeros((len(members), 0, 0), dtype=np.int16)
+        return np.stack([node_draws(n_rows, self.plan.n_nodes, self.noise[m]).numpy() for m in members])
+
+    def held_out(self, member: int) -> tuple[Tensor, Tensor]:
+        assert self.validation is not None and self.held is not None and self.kernels is not None
+        part, y = self.validation.rows[member], self.validation.data.y
+        rows = np.arange(len(self.held)) if part is None else part.numpy()
+        outputs = np.empty((len(rows), self.plan.widths[-1]), dtype=np.float32)
+        self.kernels.evaluate(self.held.flatten(1).numpy(), rows, self.average[member].numpy(), *self.shape, outputs)
+        return torch.from_numpy(outputs), y if part is None else y[part]

@@ -1,0 +1,201 @@
+"""The training loop: batches, the learning rate of every step, early stopping, best weights restored.
+
+It does not know what is trained. A :class:`Trainer` holds one or more networks, its members, and takes the steps.
+"""
+
+from __future__ import annotations
+
+import math
+from abc import ABC, abstractmethod
+from collections.abc import Callable, Sequence
+from functools import partial
+
+import numpy as np
+import torch
+from torch import Tensor, nn
+
+Loss = Callable[[Tensor, Tensor], Tensor]
+Callback = Callable[[dict[str, float]], object]
+
+#: Losses of every value. The Huber loss is scaled to agree with the squared one near zero.
+LOSSES: dict[str, Loss] = {
+    "huber": partial(nn.functional.smooth_l1_loss, reduction="none", beta=0.5),
+    "squared": partial(nn.functional.mse_loss, reduction="none"),
+    "absolute": partial(nn.functional.l1_loss, reduction="none"),
+}
+#: The share of the steps in which the learning rate rises, and the multiple of its largest value that it starts from.
+_RISE, _START = 0.3, 1 / 25
+#: The steps that a training of one cycle takes, unless that would be fewer or more epochs than these.
+_STEPS, _FEWEST_EPOCHS, _MOST_EPOCHS = 1500, 40, 120
+#: The most epochs at a constant rate.
+_CONSTANT_EPOCHS = 1000
+
+
+def constant(progress: float) -> float:
+    """Return 1 at any time of a training."""
+    return 1.0
+
+
+def one_cycle(progress: float) -> float:
+    """Return the multiple of the learning rate after a share of all steps: a rise, then a longer fall to zero.
+
+    Examples
+    --------
+    >>> [round(one_cycle(share), 2) for share in (0.0, 0.3, 0.65, 1.0)]
+    [0.04, 1.0, 0.5, 0.0]
+    """
+    if progress < _RISE:
+        return _START + (1 - _START) * (1 - math.cos(math.pi * progress / _RISE)) / 2
+    return (1 + math.cos(math.pi * (progress - _RISE) / (1 - _RISE))) / 2
+
+
+SCHEDULES: dict[str, Callable[[float], float]] = {"one_cycle": one_cycle, "constant": constant}
+
+
+class Trainer(ABC):
+    """Networks that are trained together on the same rows, and the optimiser of each.
+
+    Attributes
+    ----------
+    n_members : int
+    """
+
+    n_members: int
+
+    @abstractmethod
+    def epoch(self, order: np.ndarray, ends: Sequence[int], rates: Sequence[float]) -> np.ndarray:
+        """Take a step for each batch of rows; return the mean loss of every member.
+
+        Parameters
+        ----------
+        order : the rows in the order of this epoch
+        ends : where in it the batches end
+        rates : the learning rate of every batch
+        """
+
+    @abstractmethod
+    def validate(self) -> np.ndarray:
+        """Return the loss of every member on its held-out rows, nan for one that has none."""
+
+    @abstractmethod
+    def keep(self, members: Sequence[int]) -> None:
+        """Note the present weights of some members as their best ones."""
+
+    @abstractmethod
+    def restore(self) -> None:
+        """Go back to the best weights of every member."""
+
+    @abstractmethod
+    def held_out(self, member: int) -> tuple[Tensor, Tensor]:
+        """Return a member's outputs for its held-out rows, and their targets."""
+
+
+def train(
+    trainer: Trainer,
+    n_rows: int,
+    *,
+    lr: float,
+    schedule: Callable[[float], float],
+    max_epochs: int,
+    patience: int | None,
+    tol: float = 0.0,
+    batch_size: int,
+    callbacks: Sequence[Callback] = (),
+    generator: torch.Generator | None = None,
+) -> dict[str, list[float]]:
+    """Train all members and return the losses of every epoch, means over the members.
+
+    A member's best epoch is that of its smallest validation loss, or training loss where it has no validation rows.
+    Stops when no member's loss has fallen by more than ``tol`` for ``patience`` epochs, or when a callback returns
+    True, and restores the best weights. The order of the rows is drawn from ``generator``, by default torch's own.
+    """
+    ends = batch_ends(n_rows, batch_size)
+    n_steps = max_epochs * len(ends)
+    history: dict[str, list[float]] = {"train_loss": [], "valid_loss": []}
+    best = np.full(trainer.n_members, np.inf)
+    mark, mark_epoch = best.copy(), np.full(trainer.n_members, -1)  # the loss that patience waits to see undercut
+    for epoch in range(max_epochs):
+        order = np.arange(n_rows)
+        if len(ends) > 1:
+            order = torch.randperm(n_rows, generator=generator).numpy()
+        rates = [lr * schedule((epoch * len(ends) + i) / n_steps) for i in range(len(ends))]
+        trained = trainer.epoch(order, ends, rates)
+        _check_finite("training", trained, epoch)
+        held_out = trainer.validate()
+        monitored = np.where(np.isnan(held_out), trained, held_out)
+        validated = not np.isnan(held_out).all()
+        history["train_loss"].append(float(trained.mean()))
+        if validated:
+            history["valid_loss"].append(float(monitored.mean()))
+        _check_finite("validation", monitored, epoch)
+        better = monitored < best
+        best = np.where(better, monitored, best)
+        trainer.keep(np.flatnonzero(better).tolist())
+        fell = monitored < mark - tol
+        mark, mark_epoch = np.where(fell, monitored, mark), np.where(fell, epoch, mark_epoch)
+        record = {
+            "epoch": epoch + 1,
+            "train_loss": float(trained.mean()),
+            "valid_loss": float(monitored.mean()),
+            "best_loss": float(best.mean()),
+        }
+        stop = [callback(record) for callback in callbacks]
+        waited = patience is not None and epoch - mark_epoch.max() >= patience
+        if waited or any(isinstance(s, (bool, np.bool_)) and s for s in stop):
+            break
+    trainer.restore()
+    return history
+
+
+def _check_finite(name: str, losses: np.ndarray, epoch: int) -> None:
+    if not np.isfinite(losses).all():
+        wrong = losses[~np.isfinite(losses)][0]
+        raise FloatingPointError(
+            f"the {name} loss became {wrong} in epoch {epoch + 1}; use a smaller lr, standardize=True, "
+            "or data of a common scale."
+        )
+
+
+def batch_ends(n_rows: int, batch_size: int) -> list[int]:
+    """Return where the batches of an epoch end.
+
+    A last batch of a single row joins the one before it: batch norm cannot use it.
+
+    Examples
+    --------
+    >>> batch_ends(10, 4), batch_ends(9, 4), batch_ends(3, 4)
+    ([4, 8, 10], [4, 9], [3])
+    """
+    return [n_rows] if batch_size >= n_rows else [*range(batch_size, n_rows - 1, batch_size), n_rows]
+
+
+def batch_rows(batch_size: int | str | None, n_rows: int) -> int:
+    """Return the rows of a gradient step.
+
+    "auto" is the power of two at or above a quarter of the rows, but no more than 64: tiny data
+    sets need several steps per epoch as well.
+    """
+    if batch_size == "auto":
+        return min(64, 2 ** math.ceil(math.log2(max(n_rows / 4, 2))))
+    return int(batch_size or n_rows)
+
+
+def epochs(max_epochs: int | str, schedule: str, n_batches: int) -> int:
+    """Return the most epochs to train for; "auto" takes fewer where an epoch has many batches.
+
+    Examples
+    --------
+    >>> epochs("auto", "one_cycle", 3), epochs("auto", "one_cycle", 21), epochs(7, "one_cycle", 3)
+    (120, 71, 7)
+    """
+    if max_epochs != "auto":
+        return int(max_epochs)
+    if schedule == "constant":
+        return _CONSTANT_EPOCHS
+    return min(max(_STEPS // n_batches, _FEWEST_EPOCHS), _MOST_EPOCHS)
+
+
+def weighted(values: Tensor, weight: Tensor) -> Tensor:
+    """Return the weighted mean of losses; a batch may hold only rows of zero weight, its loss is zero then."""
+    total = weight.sum()
+    return (values * weight).sum() / torch.where(total > 0, total, 1)

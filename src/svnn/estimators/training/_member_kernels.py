@@ -1,0 +1,344 @@
+"""Compiled training of one small network: forward, backward, Adam and the average of the weights in one pass.
+
+The network has one layer of filters without batch norm, a readout over the nodes and a small head. Its samples do not
+meet before the loss, so 32 of them go forward and back side by side while all that belongs to them is in the caches.
+``svnn.estimators.training._stacked_networks`` holds the same network in plain torch; a test compares the two.
+
+All weights of a network lie in one vector θ: filters (F, P), their biases (F,), readout (N, H), then weights
+(out, in) and biases (out,) of each layer of the head. P is the number of values per node after shifting.
+"""
+
+from __future__ import annotations
+
+import math
+
+import numpy as np
+
+from svnn._jit import cached_njit
+from svnn.estimators.training._lanes import (
+    LANES,
+    accumulate,
+    add_row,
+    clear,
+    combine,
+    dots,
+    lines,
+    multiply_rows,
+    scale_rows,
+    silu,
+    spread,
+    total,
+)
+
+#: The activations: those that are two straight lines, as the slope on the left, and SiLU.
+SLOPES = {"leaky_relu": 0.01, "relu": 0.0, "identity": 1.0, "silu": 2.0}
+SILU = SLOPES["silu"]
+
+_FAST = {"nogil": True, "fastmath": {"reassoc", "contract", "nsz", "arcp"}, "error_model": "numpy"}
+_ROW = 4 * LANES  # bytes
+
+
+@cached_njit(**_FAST)
+def _activate(slope: np.ndarray, values: int, scale: int, rates: int) -> None:
+    if slope[0] == SILU:
+        silu(values, scale, rates)
+    else:
+        lines(slope.ctypes.data, values, scale, rates)
+
+
+@cached_njit(**_FAST)
+def _forward(
+    z: np.ndarray,
+    scale: np.ndarray,
+    theta: np.ndarray,
+    heads: int,
+    widths: np.ndarray,
+    slope: np.ndarray,
+    hidden: np.ndarray,
+    rates: np.ndarray,
+    values: np.ndarray,
+    slopes: np.ndarray,
+) -> None:
+    """Pass LANES samples through the network and keep what the way back needs.
+
+    ``z`` (N, P, LANES) are the samples, ``scale`` (N, LANES) what dropout makes of each node; ``hidden`` and ``rates``
+    (N, F, LANES) the layer's output and its derivatives; ``values`` and ``slopes`` (…, LANES) the same of the pooled
+    values and the layers of the head, one after the other, the outputs last.
+    """
+    n, p, _ = z.shape
+    f = hidden.shape[1]
+    parameters, pooled = theta.ctypes.data, values.ctypes.data
+    biases, readout = parameters + 4 * f * p, parameters + 4 * (f * p + f)
+    clear(heads * f, pooled)
+    for node in range(n):
+        signal, kept = z.ctypes.data + node * p * _ROW, scale.ctypes.data + node * _ROW
+        for i in range(f):
+            u = hidden.ctypes.data + (node * f + i) * _ROW
+            combine(parameters + 4 * i * p, 1, p, signal, biases + 4 * i, u)
+            _activate(slope, u, kept, rates.ctypes.data + (node * f + i) * _ROW)
+            spread(readout + 4 * node * heads, heads, u, pooled + i * heads * _ROW)
+    share = np.full(1, 1 / n, np.float32)
+    scale_rows(share.ctypes.data, heads * f, pooled)
+    weight, start, one = readout + 4 * heads * n, pooled, np.ones(LANES, np.float32)
+    for layer in range(len(widths) - 1):
+        a, b = widths[layer], widths[layer + 1]
+        bias, after = weight + 4 * a * b, start + a * _ROW
+        for j in range(b):
+            combine(weight + 4 * j * a, 1, a, start, bias + 4 * j, after + j * _ROW)
+            if layer < len(widths) - 2:
+                row = after + j * _ROW
+                _activate(slope, row, one.ctypes.data, slopes.ctypes.data + (row - pooled))
+        weight, start = bias + 4 * b, after
+
+
+@cached_njit(**_FAST)
+def _backward(
+    z: np.ndarray,
+    theta: np.ndarray,
+    heads: int,
+    widths: np.ndarray,
+    hidden: np.ndarray,
+    rates: np.ndarray,
+    values: np.ndarray,
+    slopes: np.ndarray,
+    errors: np.ndarray,
+    sums: np.ndarray,
+    gradient: np.ndarray,
+) -> None:
+    """Add the gradient of LANES samples, whose derivatives of the loss stand at the end of ``errors``."""
+    n, p, _ = z.shape
+    f = hidden.shape[1]
+    at, start = len(theta), len(values) - widths[-1]
+    base, change = theta.ctypes.data, gradient.ctypes.data
+    for layer in range(len(widths) - 2, -1, -1):
+        a, b = widths[layer], widths[layer + 1]
+        at -= a * b + b
+        before = (start - a) * _ROW
+        earlier = errors.ctypes.data + before
+        clear(a, earlier)
+        for j in range(b):
+            error = errors.ctypes.data + (start + j) * _ROW
+            gradient[at + a * b + j] += total(error)
+            dots(error, a, values.ctypes.data + before, change + 4 * (at + j * a))
+            spread(base + 4 * (at + j * a), a, error, earlier)
+        if layer:
+            multiply_rows(slopes.ctypes.data + before, a, earlier)
+        start -= a
+    at -= heads * n
+    share, zero = np.full(1, 1 / n, np.float32), np.zeros(1, np.float32)
+    pooled = errors.ctypes.data
+    scale_rows(share.ctypes.data, heads * f, pooled)
+    by_tap = sums.ctypes.data
+    by_bias = by_tap + f * p * _ROW
+    by_head = by_bias + f * _ROW
+    back = by_head + heads * _ROW
+    clear(f * p + f, by_tap)
+    for node in range(n):
+        readout, signal = base + 4 * (at + node * heads), z.ctypes.data + node * p * _ROW
+        clear(heads, by_head)
+        for i in range(f):
+            u, rate = hidden.ctypes.data + (node * f + i) * _ROW, rates.ctypes.data + (node * f + i) * _ROW
+            error = pooled + i * heads * _ROW
+            accumulate(u, heads, error, by_head)
+            combine(readout, 1, heads, error, zero.ctypes.data, back)
+            multiply_rows(rate, 1, back)
+            add_row(back, by_bias + i * _ROW)
+            accumulate(back, p, signal, by_tap + i * p * _ROW)
+        for h in range(heads):
+            gradient[at + node * heads + h] += total(by_head + h * _ROW)
+    for i in range(f * p + f):
+        gradient[i] += total(by_tap + i * _ROW)
+
+
+@cached_njit(**_FAST)
+def _losses(outputs: np.ndarray, targets: np.ndarray, share: np.ndarray, code: int, errors: np.ndarray) -> float:
+    """Return the sum of the losses of LANES samples, each times its share, and set ``errors`` to the derivatives.
+
+    The losses are Huber's, the squared, the absolute one, and the cross-entropy, whose targets are the classes.
+    """
+    n = len(outputs)
+    result = 0.0
+    for k in range(LANES):
+        if code == 3:
+            largest = outputs[0, k]
+            for j in range(1, n):
+                largest = max(largest, outputs[j, k])
+            mass = 0.0
+            for j in range(n):
+                e = math.exp(outputs[j, k] - largest)
+                errors[j, k] = e
+                mass += e
+            place = int(targets[0, k])
+            result += share[k] * (math.log(mass) + largest - outputs[place, k])
+            for j in range(n):
+                errors[j, k] *= share[k] / np.float32(mass)
+            errors[place, k] -= share[k]
+            continue
+        for j in range(n):
+            d = outputs[j, k] - targets[j, k]
+            size, part = abs(d), share[k] / np.float32(n)
+            if code == 1 or (code == 0 and size < np.float32(0.5)):
+                result += part * d * d
+                errors[j, k] = 2 * d * part
+            else:
+                result += part * (size if code == 2 else size - np.float32(0.25))
+                errors[j, k] = part if d > 0 else (-part if d < 0 else np.float32(0))
+    return result
+
+
+@cached_njit(**_FAST)
+def _gather(source: np.ndarray, rows: np.ndarray, lanes: np.ndarray) -> None:
+    """Set ``lanes`` (size, LANES) to rows of ``source`` (t, size), at most LANES, side by side; the rest to zero."""
+    if len(rows) < LANES:
+        lanes[:] = 0
+    for k in range(len(rows)):
+        row = source[rows[k]]
+        for i in range(len(row)):
+            lanes[i, k] = row[i]
+
+
+@cached_njit(**_FAST)
+def _step(
+    gradient: np.ndarray,
+    theta: np.ndarray,
+    moments: np.ndarray,
+    average: np.ndarray,
+    rates: np.ndarray,
+    number: int,
+    lr: float,
+    decay: float,
+    weight_decay: float,
+) -> None:
+    """Take the step with this number, from 1, of Adam and of the average."""
+    size, root = np.float32(lr / (1 - 0.9**number)), np.float32(1 / math.sqrt(1 - 0.999**number))
+    follow = np.float32(1 - min(decay, (1.0 + number) / (10.0 + number)))
+    pull, tenth, thousandth, tiny = np.float32(weight_decay), np.float32(0.1), np.float32(0.001), np.float32(1e-8)
+    for d in range(len(theta)):
+        g = gradient[d] + pull * theta[d]
+        moments[0, d] += (g - moments[0, d]) * tenth
+        moments[1, d] += (g * g - moments[1, d]) * thousandth
+        theta[d] -= rates[d] * size * moments[0, d] / (np.sqrt(moments[1, d]) * root + tiny)
+        average[d] += follow * (theta[d] - average[d])
+
+
+@cached_njit(**_FAST)
+def train_epoch(
+    signals: np.ndarray,
+    targets: np.ndarray,
+    weight: np.ndarray,
+    order: np.ndarray,
+    ends: np.ndarray,
+    draws: np.ndarray,
+    threshold: int,
+    theta: np.ndarray,
+    moments: np.ndarray,
+    average: np.ndarray,
+    rates: np.ndarray,
+    learning: np.ndarray,
+    n_steps: int,
+    decay: float,
+    weight_decay: float,
+    p: int,
+    f: int,
+    heads: int,
+    widths: np.ndarray,
+    slope: np.ndarray,
+    loss: int,
+    totals: np.ndarray,
+) -> None:
+    """Take a step for every member and every batch, and add the losses of the batches, times their rows, to ``totals``.
+
+    Parameters
+    ----------
+    signals : (t, N P); targets : (t, n_outputs); weight : (members, t)
+    order : the rows in the order of this epoch; ends : where in it the batches end
+    draws : (members, rows, at least N); a node is left out of a sample where its draw is below ``threshold``
+    theta, average : (members, D); moments : (members, 2, D), Adam's running means. They change.
+    rates : (D,) multiples of the learning rate; learning : the learning rate of every batch
+    n_steps : the number of steps taken before
+    """
+    n = signals.shape[1] // p
+    n_values, n_outputs = widths.sum(), widths[-1]
+    last = n_values - n_outputs
+    most = 0
+    for batch in range(len(ends)):
+        most = max(most, ends[batch] - (ends[batch - 1] if batch else 0))
+    blocks = (most + LANES - 1) // LANES
+    z, y = np.empty((blocks, n * p, LANES), np.float32), np.empty((blocks, targets.shape[1], LANES), np.float32)
+    share, scale = np.empty((blocks, LANES), np.float32), np.ones((n, LANES), np.float32)
+    hidden, derivative = np.empty((n, f, LANES), np.float32), np.empty((n, f, LANES), np.float32)
+    values, slopes = np.empty((n_values, LANES), np.float32), np.empty((n_values, LANES), np.float32)
+    errors, sums = np.empty((n_values, LANES), np.float32), np.empty((f * p + f + heads + 1, LANES), np.float32)
+    gradient = np.empty(theta.shape[1], np.float32)
+    drops = draws.shape[1] > 0
+    kept = np.float32(65536.0 / (32768 - threshold))
+    start = 0
+    for batch in range(len(ends)):
+        end = ends[batch]
+        used = (end - start + LANES - 1) // LANES
+        for block in range(used):
+            rows = order[start + block * LANES : min(start + (block + 1) * LANES, end)]
+            _gather(signals, rows, z[block])
+            _gather(targets, rows, y[block])
+        for member in range(len(theta)):
+            gradient[:] = 0
+            mass = 0.0
+            for i in range(start, end):
+                mass += weight[member, order[i]]
+            share[:] = 0
+            for i in range(start, end if mass > 0 else start):
+                share[(i - start) // LANES, (i - start) % LANES] = weight[member, order[i]] / mass
+            for block in range(used):
+                if drops:
+                    first = start + block * LANES
+                    for k in range(min(LANES, end - first)):
+                        for node in range(n):
+                            scale[node, k] = kept if draws[member, first + k, node] >= threshold else np.float32(0)
+                signal = z[block].reshape(n, p, LANES)
+                _forward(signal, scale, theta[member], heads, widths, slope, hidden, derivative, values, slopes)
+                found = _losses(values[last:], y[block], share[block], loss, errors[last:])
+                totals[member] += found * (end - start)
+                _backward(
+                    signal, theta[member], heads, widths, hidden, derivative, values, slopes, errors, sums, gradient
+                )
+            _step(
+                gradient,
+                theta[member],
+                moments[member],
+                average[member],
+                rates,
+                n_steps + batch + 1,
+                learning[batch],
+                decay,
+                weight_decay,
+            )
+        start = end
+
+
+@cached_njit(**_FAST)
+def evaluate(
+    signals: np.ndarray,
+    rows: np.ndarray,
+    theta: np.ndarray,
+    p: int,
+    f: int,
+    heads: int,
+    widths: np.ndarray,
+    slope: np.ndarray,
+    outputs: np.ndarray,
+) -> None:
+    """Set ``outputs`` (rows, n_outputs) to what one member gives for some rows of ``signals`` (t, N P)."""
+    n = signals.shape[1] // p
+    n_values = widths.sum()
+    z, scale = np.empty((n * p, LANES), np.float32), np.ones((n, LANES), np.float32)
+    hidden, derivative = np.empty((n, f, LANES), np.float32), np.empty((n, f, LANES), np.float32)
+    values, slopes = np.empty((n_values, LANES), np.float32), np.empty((n_values, LANES), np.float32)
+    for start in range(0, len(rows), LANES):
+        some = rows[start : start + LANES]
+        _gather(signals, some, z)
+        _forward(
+            z.reshape(n, p, LANES), scale, theta, heads, widths, slope, hidden, derivative, values, slopes
+        )
+        for k in range(len(some)):
+            for j in range(widths[-1]):
+                outputs[start + k, j] = values[n_values - widths[-1] + j, k]

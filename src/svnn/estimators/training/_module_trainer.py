@@ -1,0 +1,231 @@
+"""Training of any networks, one after the other in every epoch, by torch's gradients and its Adam."""
+
+from __future__ import annotations
+
+import copy
+import math
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+
+import numpy as np
+import torch
+from torch import Tensor, nn
+
+from svnn.estimators.training._loop import Loss, Trainer, weighted
+from svnn.nn import ShiftedSignals
+from svnn.nn._layers import drawing_from
+from svnn.nn._readout import Readout
+
+#: Bytes of signals up to which an epoch's order is made by one gather; its batches are slices then.
+_GATHER_BYTES = 2**28
+#: Values of signals evaluated at once.
+_EVALUATE_VALUES = 2**22
+
+
+@dataclass
+class Batch:
+    """Inputs (t, N, F), shifted already where that pays, with targets and sample weights (t,) or (members, t)."""
+
+    x: Tensor | ShiftedSignals
+    y: Tensor
+    weight: Tensor
+
+    def __len__(self) -> int:
+        return len(self.y)
+
+    def __getitem__(self, rows: slice | Tensor) -> Batch:
+        return Batch(self.x[rows], self.y[rows], self.weight[..., rows])
+
+    def to(self, device: torch.device) -> Batch:
+        """Return the batch on a device."""
+        if self.y.device == device:
+            return self
+        return Batch(self.x.to(device), self.y.to(device), self.weight.to(device))
+
+
+@dataclass
+class Validation:
+    """Rows that are not trained on, and which of them are of each member: None stands for all of them."""
+
+    data: Batch
+    rows: list[Tensor | None]
+
+    def of(self, member: int) -> Batch:
+        """Return the held-out rows of a member."""
+        rows = self.rows[member]
+        return self.data if rows is None else self.data[rows]
+
+
+@dataclass(frozen=True)
+class Optimiser:
+    """What every optimiser takes from the estimator's parameters.
+
+    ``averaging`` is the decay of a moving average of the weights, which is validated and kept in their place.
+    """
+
+    weight_decay: float
+    averaging: float
+
+
+@dataclass
+class Shifts:
+    """The shift of each forward pass: one for all of them, or fresh realisations of a random one.
+
+    ``resample`` says how often a realisation is drawn: never ("fixed"), for every epoch, for every forward pass, or for
+    each of the ``n_shifts`` shifts of a forward pass ("shift").
+    """
+
+    fixed: object
+    resample: str = "fixed"
+    draw: Callable[[], object] | None = None
+    n_shifts: int = 1
+
+
+def readout_rate(n_nodes: int) -> float:
+    """Return the multiple of the learning rate for the weights of the nodes in a readout.
+
+    They enter divided by N, so that a step of all of them moves the output by a step of one. N times that makes the
+    step of each weight what it is for weights of other layers; with many nodes, whose steps add up, less is enough.
+
+    Examples
+    --------
+    >>> readout_rate(68), readout_rate(10000)
+    (68.0, 1000.0)
+    """
+    return min(float(n_nodes), 10 * math.sqrt(n_nodes))
+
+
+class ModuleTrainer(Trainer):
+    """Any torch modules of the same kind, each with its own optimiser.
+
+    Parameters
+    ----------
+    modules : list of modules
+    loss : function of outputs and targets, the loss of every row
+    data : Batch
+        ``weight`` of shape (members, t); a row of weight 0 is not trained on.
+    validation : Validation or None
+    shifts : Shifts
+    optimiser : Optimiser
+    noise : list of generators
+        What each member draws its dropout from, on the device of the modules.
+    """
+
+    def __init__(
+        self,
+        modules: list[nn.Module],
+        loss: Loss,
+        data: Batch,
+        validation: Validation | None,
+        shifts: Shifts,
+        optimiser: Optimiser,
+        noise: Sequence[torch.Generator | None],
+    ) -> None:
+        self.modules, self.loss, self.data, self.validation, self.shifts = modules, loss, data, validation, shifts
+        self.n_members, self.noise = len(modules), noise
+        self.device = next(modules[0].parameters()).device
+        self.optimizers = [
+            torch.optim.Adam(_groups(module), lr=1.0, weight_decay=optimiser.weight_decay, fused=True)
+            for module in modules
+        ]
+        self.averages = [WeightAverage(module, optimiser.averaging) for module in modules]
+        self.best = [copy.deepcopy(module.state_dict()) for module in modules]
+
+    def epoch(self, order: np.ndarray, ends: Sequence[int], rates: Sequence[float]) -> np.ndarray:
+        rows = torch.from_numpy(order).to(self.data.y.device)
+        whole = len(ends) == 1
+        small = 4 * math.prod(self.data.x.shape) <= _GATHER_BYTES
+        gathered = self.data if whole else self.data[rows] if small else None
+        starts = [0, *ends[:-1]]
+        losses = np.zeros(self.n_members)
+        for member, module in enumerate(self.modules):
+            module.train()
+            shift = self._drawn("epoch") or self.shifts.fixed
+            found = []
+            with drawing_from(module, self.noise[member]):
+                for start, end, rate in zip(starts, ends, rates, strict=True):
+                    part = self.data[rows[start:end]] if gathered is None else gathered[start:end]
+                    part = part.to(self.device)
+                    shift = self._drawn("forward") or self._drawn("shift") or shift
+                    objective = weighted(self.loss(module(part.x, shift), part.y), part.weight[member])
+                    self._step(member, objective, rate)
+                    found.append(objective.detach() * ((end - start) / len(order)))
+            losses[member] = float(torch.stack(found).sum())
+        return losses
+
+    def _drawn(self, when: str) -> object:
+        """Return a fresh realisation of the shift where one is drawn at this time."""
+        if self.shifts.draw is None or self.shifts.resample != when:
+            return None
+        return [self.shifts.draw() for _ in range(self.shifts.n_shifts)] if when == "shift" else self.shifts.draw()
+
+    def _step(self, member: int, objective: Tensor, rate: float) -> None:
+        optimizer = self.optimizers[member]
+        for group in optimizer.param_groups:
+            group["lr"] = rate * group["multiple"]
+        optimizer.zero_grad(set_to_none=True)
+        objective.backward()
+        optimizer.step()
+        self.averages[member].update()
+
+    def validate(self) -> np.ndarray:
+        losses = np.full(self.n_members, np.nan)
+        for member in range(self.n_members) if self.validation is not None else ():
+            part = self.validation.of(member)
+            if part.weight.any():
+                outputs, targets = self.held_out(member)
+                losses[member] = float(weighted(self.loss(outputs, targets), part.weight.to(self.device)))
+        return losses
+
+    @torch.no_grad()
+    def held_out(self, member: int) -> tuple[Tensor, Tensor]:
+        assert self.validation is not None
+        module, data = self.averages[member].module.eval(), self.validation.of(member)
+        rows = max(1, _EVALUATE_VALUES // (data.x.shape[1] * data.x.shape[2]))
+        parts = (data.x[i : i + rows].to(self.device) for i in range(0, len(data), rows))
+        return torch.cat([module(part, self.shifts.fixed) for part in parts]), data.y.to(self.device)
+
+    def keep(self, members: Sequence[int]) -> None:
+        for member in members:
+            self.best[member] = copy.deepcopy(self.averages[member].module.state_dict())
+
+    def restore(self) -> None:
+        for member, module in enumerate(self.modules):
+            module.load_state_dict(self.best[member])
+            self.averages[member].module = module.eval()
+
+
+def _groups(module: nn.Module) -> list[dict[str, object]]:
+    """Return the parameters of a module in groups, each with its multiple of the learning rate."""
+    pooled = [part.weight for part in module.modules() if isinstance(part, Readout) and part.kind == "weighted"]
+    others = [p for p in module.parameters() if all(p is not weight for weight in pooled)]
+    groups: list[dict[str, object]] = [{"params": others, "multiple": 1.0}]
+    return groups + [{"params": [weight], "multiple": readout_rate(weight.shape[1])} for weight in pooled]
+
+
+class WeightAverage:
+    """An exponential moving average of a module's weights and running statistics.
+
+    The decay rises towards its value from the first steps on, so that the random start is soon
+    forgotten. With decay 0 the average is the module itself.
+    """
+
+    def __init__(self, module: nn.Module, decay: float) -> None:
+        self.decay, self.steps = decay, 0
+        self.module = copy.deepcopy(module) if decay else module
+        self._averaged, self._current = (
+            [v for v in m.state_dict().values() if v.is_floating_point()] for m in (self.module, module)
+        )
+
+    @torch.no_grad()
+    def update(self) -> None:
+        """Take a step's weights into the average."""
+        if not self.decay:
+            return
+        self.steps += 1
+        torch._foreach_lerp_(self._averaged, self._current, 1 - decay_at(self.decay, self.steps))
+
+
+def decay_at(decay: float, step: int) -> float:
+    """Return the decay of a moving average in a step: small at first."""
+    return min(decay, (1 + step) / (10 + step))

@@ -1,0 +1,237 @@
+"""Several networks of one layer as one: all weights of a member lie in one vector, and the members side by side.
+
+The members run on the same shifted signals, so their first layers are one product. This is the plain form, by torch's
+gradients: it trains on a GPU and is the reference of the compiled one.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass
+from itertools import pairwise
+
+import numpy as np
+import torch
+from torch import Tensor, nn
+
+from svnn.estimators.training._loop import Loss, Trainer, weighted
+from svnn.estimators.training._module_trainer import Batch, Optimiser, Validation, decay_at, readout_rate
+from svnn.nn import SVNN
+from svnn.nn._layers import ACTIVATIONS, node_factors
+from svnn.nn._shifted import PowerSignals
+
+#: Adam's running means of gradients and of their squares, and what keeps its division finite.
+BETAS, TINY = (0.9, 0.999), 1e-8
+_EVALUATE_VALUES = 2**24
+
+
+@dataclass(frozen=True)
+class Plan:
+    """The shape of each member, and where its weights lie in the vector of all of them.
+
+    In this order: filters (F, P), their biases (F,), readout (N, H), then weights (out, in) and biases (out,) of each
+    layer of the head. P is the number of values per node after shifting. The head takes the pooled values filter by
+    filter, H of each; ``widths`` are the numbers of values before, between and after its layers.
+    """
+
+    n_nodes: int
+    n_inputs: int
+    n_filters: int
+    heads: int
+    widths: tuple[int, ...]
+    activation: str
+    node_dropout: float
+    learns_readout: bool
+
+    @classmethod
+    def of(cls, network: SVNN, n_nodes: int) -> Plan | None:
+        """Return the plan of a network, or None where it is not one of those that can be stacked."""
+        filters, readout = network.filters, network.readout
+        if len(filters) > 1 or readout.kind == "flatten" or network.dropout.p:
+            return None
+        if not isinstance(network.norms[0], nn.Identity):
+            return None
+        k, n_in, n_out = filters[0].weight.shape
+        heads = len(readout.weight) if readout.kind == "weighted" else 1
+        layers = [layer for layer in network.head if isinstance(layer, nn.Linear)]
+        return cls(
+            n_nodes=n_nodes,
+            n_inputs=k * n_in,
+            n_filters=n_out,
+            heads=heads,
+            widths=(heads * n_out, *(int(layer.out_features) for layer in layers)),
+            activation=next(name for name, kind in ACTIVATIONS.items() if type(network.activation) is kind),
+            node_dropout=float(readout.node_dropout.p),
+            learns_readout=readout.kind == "weighted",
+        )
+
+    @property
+    def shapes(self) -> list[tuple[int, ...]]:
+        """The shapes of the parts of a member's vector."""
+        found: list[tuple[int, ...]] = [(self.n_filters, self.n_inputs), (self.n_filters,), (self.n_nodes, self.heads)]
+        for before, after in pairwise(self.widths):
+            found += [(after, before), (after,)]
+        return found
+
+    def rates(self) -> Tensor:
+        """Return the multiples of the learning rate for all weights of a member."""
+        rates = [torch.ones(math.prod(shape)) for shape in self.shapes]
+        rates[2][:] = readout_rate(self.n_nodes) if self.learns_readout else 0.0
+        return torch.cat(rates)
+
+    def parts(self, theta: Tensor) -> list[Tensor]:
+        """Return the parts of vectors (…, D), each of its shape."""
+        sizes = [math.prod(shape) for shape in self.shapes]
+        pieces = theta.split(sizes, -1)
+        return [
+            piece.reshape(*theta.shape[:-1], *shape) for piece, shape in zip(pieces, self.shapes, strict=True)
+        ]
+
+    def vector(self, network: SVNN) -> Tensor:
+        """Return the weights of a network as one vector."""
+        layers = [layer for layer in network.head if isinstance(layer, nn.Linear)]
+        layer, readout = network.filters[0], network.readout
+        weights = readout.weight.T if self.learns_readout else torch.ones(self.n_nodes, 1)
+        found = [layer.weight.flatten(0, 1).T, layer.bias, weights.to(layer.weight)]
+        first = layers[0].weight.unflatten(1, (self.heads, self.n_filters)).transpose(1, 2).flatten(1)
+        for number, linear in enumerate(layers):
+            found += [linear.weight if number else first, linear.bias]
+        return torch.cat([part.detach().reshape(-1) for part in found])
+
+    @torch.no_grad()
+    def write(self, theta: Tensor, network: SVNN) -> None:
+        """Give the weights of a vector to a network."""
+        layer, readout = network.filters[0], network.readout
+        filters, biases, weights, *head = self.parts(theta)
+        layer.weight.copy_(filters.T.reshape(layer.weight.shape))
+        layer.bias.copy_(biases)
+        if self.learns_readout:
+            readout.weight.copy_(weights.T)
+        linear = [part for part in network.head if isinstance(part, nn.Linear)]
+        head[0] = head[0].unflatten(1, (self.n_filters, self.heads)).transpose(1, 2).flatten(1)
+        for part, weight, bias in zip(linear, head[::2], head[1::2], strict=True):
+            part.weight.copy_(weight)
+            part.bias.copy_(bias)
+
+    def outputs(self, theta: Tensor, x: Tensor, factors: Tensor | None = None) -> Tensor:
+        """Return the outputs (members, t, n_outputs) for shifted signals (t, N, P).
+
+        ``factors`` (members, t, N) is what dropout makes of each node.
+        """
+        act = ACTIVATIONS[self.activation]()
+        filters, biases, readout, *head = self.parts(theta)
+        members, (t, n, _) = len(theta), x.shape
+        u = act(x.reshape(1, t * n, -1) @ filters.mT + biases[:, None])
+        u = u.view(members, t, n, self.n_filters)
+        weights = (readout / n)[:, None]
+        if factors is not None:
+            weights = weights * factors[..., None]
+        values = (u.mT @ weights).flatten(2)  # filter by filter
+        for number, (weight, bias) in enumerate(zip(head[::2], head[1::2], strict=True)):
+            values = values if number == 0 else act(values)
+            values = values @ weight.mT + bias[:, None]
+        return values
+
+
+class StackedTrainer(Trainer):
+    """Members of one plan, trained at once by torch's gradients and Adam.
+
+    Parameters
+    ----------
+    networks : list of SVNN
+        They are given the best weights in the end.
+    plan : Plan
+    loss, data, validation, optimiser, noise : as for ``ModuleTrainer``; the signals are :class:`PowerSignals`
+    """
+
+    def __init__(
+        self,
+        networks: list[SVNN],
+        plan: Plan,
+        loss: Loss,
+        data: Batch,
+        validation: Validation | None,
+        optimiser: Optimiser,
+        noise: Sequence[torch.Generator],
+    ) -> None:
+        self.networks, self.plan, self.loss, self.data, self.validation = networks, plan, loss, data, validation
+        self.optimiser, self.noise, self.n_members = optimiser, noise, len(networks)
+        self.x = _values(data)
+        self.held = None if validation is None else self.x if validation.data is data else _values(validation.data)
+        self.theta = torch.stack([plan.vector(network) for network in networks])
+        self.moments = torch.zeros(self.n_members, 2, self.theta.shape[1], device=self.theta.device)
+        self.average, self.best = self.theta.clone(), self.theta.clone()
+        self.rates = plan.rates().to(self.theta)
+        self.steps = 0
+
+    def epoch(self, order: np.ndarray, ends: Sequence[int], rates: Sequence[float]) -> np.ndarray:
+        rows = torch.from_numpy(order).to(self.x.device)
+        total = torch.zeros(self.n_members, device=self.theta.device)
+        for start, end, rate in zip([0, *ends[:-1]], ends, rates, strict=True):
+            part = rows[start:end]
+            total += self._step(part, rate) * ((end - start) / len(order))
+        return total.double().cpu().numpy()
+
+    def _step(self, rows: Tensor, rate: float) -> Tensor:
+        theta = self.theta.requires_grad_()
+        outputs = self.plan.outputs(theta, self.x[rows], self._factors(len(rows)))
+        y, weight = self.data.y[rows], self.data.weight[:, rows]
+        losses = torch.stack([weighted(self.loss(o, y), w) for o, w in zip(outputs, weight, strict=True)])
+        (gradient,) = torch.autograd.grad(losses.sum(), theta)
+        self.theta = theta.detach()
+        self._adam(gradient, rate)
+        return losses.detach()
+
+    def _factors(self, n_rows: int) -> Tensor | None:
+        """Return what dropout makes of every node of every sample, for all members."""
+        p = self.plan.node_dropout
+        if not p:
+            return None
+        drawn = [node_factors(n_rows, self.plan.n_nodes, p, generator) for generator in self.noise]
+        return torch.stack(drawn).to(self.theta.device)
+
+    @torch.no_grad()
+    def _adam(self, gradient: Tensor, rate: float) -> None:
+        self.steps += 1
+        gradient = gradient + self.optimiser.weight_decay * self.theta
+        first, second = self.moments.unbind(1)
+        first.lerp_(gradient, 1 - BETAS[0])
+        second.lerp_(gradient * gradient, 1 - BETAS[1])
+        spread = (second / (1 - BETAS[1] ** self.steps)).sqrt_() + TINY
+        self.theta -= self.rates * (rate / (1 - BETAS[0] ** self.steps)) * first / spread
+        self.average.lerp_(self.theta, 1 - decay_at(self.optimiser.averaging, self.steps))
+
+    def validate(self) -> np.ndarray:
+        losses = np.full(self.n_members, np.nan)
+        for member in range(self.n_members) if self.validation is not None else ():
+            part = self.validation.rows[member]
+            weight = self.validation.data.weight if part is None else self.validation.data.weight[part]
+            if weight.any():
+                losses[member] = float(weighted(self.loss(*self.held_out(member)), weight))
+        return losses
+
+    @torch.no_grad()
+    def held_out(self, member: int) -> tuple[Tensor, Tensor]:
+        assert self.validation is not None and self.held is not None
+        part, y = self.validation.rows[member], self.validation.data.y
+        x = self.held if part is None else self.held[part]
+        rows = max(1, _EVALUATE_VALUES // (x.shape[1] * max(x.shape[2], self.plan.n_filters)))
+        theta = self.average[member : member + 1]
+        found = torch.cat([self.plan.outputs(theta, piece)[0] for piece in x.split(rows)])
+        return found, y if part is None else y[part]
+
+    def keep(self, members: Sequence[int]) -> None:
+        self.best[members] = self.average[members]
+
+    def restore(self) -> None:
+        self.average = self.best
+        for theta, network in zip(self.best, self.networks, strict=True):
+            self.plan.write(theta, network)
+            network.eval()
+
+
+def _values(data: Batch) -> Tensor:
+    """Return shifted signals without the column of ones."""
+    assert isinstance(data.x, PowerSignals)
+    return data.x.powers[..., :-1].contiguous()
