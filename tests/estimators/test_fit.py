@@ -27,7 +27,7 @@ def test_regression_learns(data):
     model = SVNNRegressor(random_state=0).fit(X[:90], y[:90])
     assert model.score(X[90:], y[90:]) > 0.95
     assert model.predict(X).shape == (120,)
-    assert model.embed(X[:5]).shape == (5, 6, 32)
+    assert model.embed(X[:5]).shape == (5, 6, 8 * 8)  # members side by side
     assert len(model.history_["train_loss"]) == len(model.history_["valid_loss"]) == model.n_iter_
 
 
@@ -220,7 +220,9 @@ def test_zero_weights_are_left_out(data):
 def test_early_stopping_restores_the_best_weights(data, averaging):
     X, y = data
     Xv, yv = X[90:], y[90:]
-    model = SVNNRegressor(random_state=0, patience=5, tol=0.0, averaging=averaging, loss="squared")
+    model = SVNNRegressor(
+        members=1, schedule="constant", random_state=0, patience=5, tol=0.0, averaging=averaging, loss="squared"
+    )
     model.fit(X[:90], y[:90], validation_data=(Xv, yv))
     best = min(model.history_["valid_loss"])
     sd = model._target_standardizer.scale
@@ -331,6 +333,6 @@ def test_outliers_move_the_huber_loss_less_than_the_squared_one(data):
 
 def test_keeping_the_shifts_changes_nothing(data):
     X, y = data
-    kept, anew = (SVNNRegressor(**QUICK, cache_bytes=size).fit(X, y) for size in (2**30, 0))
+    kept, anew = (SVNNRegressor(**QUICK, basis="powers", cache_bytes=size).fit(X, y) for size in (2**30, 0))
     np.testing.assert_allclose(kept.history_["train_loss"], anew.history_["train_loss"], rtol=2e-2)
     np.testing.assert_allclose(kept.history_["train_loss"][:3], anew.history_["train_loss"][:3], rtol=1e-4)

@@ -13,9 +13,10 @@ from sklearn.base import clone
 
 from estimators.families import CLASSIFIERS, REGRESSORS, each
 from svnn import SVNNRegressor, load
-from svnn.estimators._training import Batch, batches, draw_weights
+from svnn.estimators.training import draw_weights, train
 from svnn.estimators.baselines._graph import GCN
 from svnn.estimators.baselines._mlp import MLP
+from svnn.estimators.training._loop import constant
 from svnn.nn import SVNN, Readout
 
 
@@ -134,11 +135,19 @@ def test_the_seed_decides_where_training_starts(model, data):
 
 
 def test_the_generator_decides_the_order_of_batches():
-    rows = torch.arange(40)
-    data = Batch(rows[:, None, None].float(), rows, torch.ones(40))
+    class Trainer:
+        n_members, watched = 1, np.array([False])
+        validate = staticmethod(lambda: np.zeros(1))
+        keep = restore = staticmethod(lambda *_: None)
+
+        def epoch(self, order, ends, rates):
+            self.order = order.tolist()
+            return np.zeros(1)
 
     def order(seed):
-        return torch.cat([part.y for part in batches(data, 7, torch.Generator().manual_seed(seed))]).tolist()
+        trainer, generator = Trainer(), torch.Generator().manual_seed(seed)
+        train(trainer, 40, lr=1.0, schedule=constant, max_epochs=1, patience=1, batch_size=7, generator=generator)
+        return trainer.order
 
-    assert sorted(order(0)) == rows.tolist()
+    assert sorted(order(0)) == list(range(40))
     assert order(0) == order(0) != order(1)

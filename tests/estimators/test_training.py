@@ -4,21 +4,30 @@ import pytest
 import torch
 from torch import nn
 
-from svnn.estimators._training import LOSSES, Batch, Shifts, WeightAverage, batch_rows, batches, train
+from svnn.estimators.training import LOSSES, Batch, ModuleTrainer, Optimiser, Shifts, Validation, batch_rows, train
+from svnn.estimators.training._loop import constant
+from svnn.estimators.training._module_trainer import WeightAverage
+
+OPTIMISER = Optimiser(weight_decay=0.0, averaging=0.0)
+OPTIONS = {"lr": 0.1, "schedule": constant, "max_epochs": 3, "patience": 100, "batch_size": 4}
 
 
 @pytest.mark.parametrize("gather_bytes", [0, 2**28])
 def test_batches_cover_every_row_once_and_never_end_in_a_single_row(monkeypatch, gather_bytes):
-    monkeypatch.setattr("svnn.estimators._training._GATHER_BYTES", gather_bytes)
+    monkeypatch.setattr("svnn.estimators.training._module_trainer._GATHER_BYTES", gather_bytes)
     for n, size in [(10, 3), (9, 4), (5, 5), (7, 2), (3, 2)]:
+        seen = []
+
+        def loss(output, y, seen=seen):
+            seen.append(y.tolist())
+            return output[:, 0]
+
         numbers = torch.arange(n)
-        parts = list(batches(Batch(numbers.view(n, 1, 1), numbers, numbers), size))
-        for field in ("x", "y", "weight"):
-            assert sorted(torch.cat([getattr(p, field).flatten() for p in parts]).tolist()) == list(range(n))
-        assert all(torch.equal(p.x.flatten(), p.y) for p in parts)
-        assert min(len(p) for p in parts) > 1
-    whole = Batch(torch.randn(4, 1, 1), torch.randn(4), torch.ones(4))
-    assert list(batches(whole, 4)) == [whole]
+        data = Batch(numbers.view(n, 1, 1).float(), numbers, torch.ones(1, n))
+        trainer = ModuleTrainer([Recorder()], loss, data, None, Shifts(None), OPTIMISER, [None])
+        train(trainer, n, **{**OPTIONS, "max_epochs": 1, "batch_size": size})
+        assert sorted(sum(seen, [])) == list(range(n))
+        assert min(len(part) for part in seen) > 1
 
 
 class Recorder(nn.Module):
@@ -34,12 +43,15 @@ class Recorder(nn.Module):
         return x[:, 0] * self.scale
 
 
-def run(resample, epochs=3):
+def run(resample):
     module, counter = Recorder(), iter(range(1000))
-    data = Batch(torch.randn(8, 1, 1), torch.randn(8, 1), torch.ones(8))
+    x, y = torch.randn(8, 1, 1), torch.randn(8, 1)
+    validation = Validation(Batch(x, y, torch.ones(8)), [None])
     shifts = Shifts("fixed", resample, lambda: next(counter), n_shifts=2)
-    options = {"lr": 0.1, "weight_decay": 0.0, "max_epochs": epochs, "patience": 100, "batch_size": 4}
-    train(module, lambda o, y: ((o - y) ** 2).mean(-1), data, data, shifts, **options)
+    data = Batch(x, y, torch.ones(1, 8))
+    loss = LOSSES["squared"]
+    trainer = ModuleTrainer([module], lambda o, y: loss(o, y).mean(-1), data, validation, shifts, OPTIMISER, [None])
+    train(trainer, 8, **OPTIONS)
     assert all(shift == "fixed" for training, shift in module.calls if not training)
     return [shift for training, shift in module.calls if training]
 
@@ -67,7 +79,7 @@ def test_the_average_follows_the_weights_and_forgets_the_start():
 
 
 def test_tiny_data_sets_get_small_batches():
-    assert [batch_rows("auto", n) for n in (2, 8, 57, 100, 128, 10_000)] == [2, 2, 16, 32, 32, 32]
+    assert [batch_rows("auto", n) for n in (2, 8, 57, 100, 128, 10_000)] == [2, 2, 16, 32, 32, 64]
     assert batch_rows(None, 57) == 57 and batch_rows(5, 57) == 5
 
 

@@ -12,7 +12,7 @@ from sklearn.base import clone
 
 from estimators.families import CLASSIFIERS, REGRESSORS, each
 from svnn import SVNNClassifier
-from svnn.estimators._training import _weighted
+from svnn.estimators.training._loop import weighted
 from svnn.estimators._training_data import relative, with_class_weight
 
 POSITIVE = st.floats(1e-3, 1e3)
@@ -58,8 +58,8 @@ def test_the_unit_of_the_weights_does_not_matter(model, unit, data, rng):
 def test_small_weights_of_a_batch_are_weights_all_the_same():
     values, weight = torch.tensor([1.0, 3.0]), torch.tensor([1.0, 3.0])
     for unit in (1.0, 1e-13, 1e-30):
-        assert _weighted(values, unit * weight).item() == pytest.approx(2.5)
-    assert _weighted(values, 0 * weight).item() == 0
+        assert weighted(values, unit * weight).item() == pytest.approx(2.5)
+    assert weighted(values, 0 * weight).item() == 0
 
 
 @pytest.mark.parametrize("model", each(REGRESSORS))

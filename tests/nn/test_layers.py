@@ -103,7 +103,7 @@ def test_dropped_nodes_are_missing_from_the_sum(kind):
     readout = Readout(kind, 1, n_nodes=50, node_dropout=0.4)
     u = torch.eye(50)[..., None].expand(50, 50, 1)  # sample i is node i alone
     kept = readout(u)[:, 0] * 50
-    assert kept.detach().unique().tolist() == pytest.approx([0, 1 / 0.6])
+    assert kept.detach().unique().tolist() == pytest.approx([0, 1 / 0.6], rel=1e-4)  # the share has 16 bits
 
 
 def test_first_and_second_derivatives_of_the_norm_the_activation_and_the_readout():

@@ -350,7 +350,8 @@ class Regression(RegressorMixin, NetworkEstimator):
 
     def predict(self, X: DataLike) -> np.ndarray:
         """Return the predicted targets, of shape (t,) or (t, n_outputs) as ``y`` had in ``fit``."""
-        return self._targets.decode(self._output(X).mean(0))
+        output = self._output(X)
+        return self._targets.decode(output.mean(0))
 
     @property
     def _target_standardizer(self) -> Standardizer:

@@ -79,8 +79,7 @@ def save(estimator: CovarianceNetwork, path: PathLike) -> None:
         header["target_shape"] = list(estimator._targets.shape)
         _put_standardizer(tensors, "target", estimator._targets.standardizer)
         noise = cast(SVNNRegressor, estimator)._noise
-        if noise is not None:
-            tensors["noise"] = torch.as_tensor(noise)
+        header["noise"] = None if noise is None else encode(noise, "noise", tensors)
     if type(estimator) not in _CLASSES.values():
         own = {k: v for k, v in vars(estimator).items() if k not in _FITTED and k not in estimator.get_params()}
         header["attributes"] = {k: encode(v, f"attributes.{k}", tensors) for k, v in own.items()}
@@ -179,9 +178,10 @@ def _restore(kind: type, tensors: dict[str, Tensor], header: Json, device: torch
     prefixes = ["module."] if n_members == 1 else [f"module.members.{i}." for i in range(n_members)]
     networks = [_get_module(estimator, tensors, header["module"], prefix) for prefix in prefixes]
     estimator.module_ = (networks[0] if n_members == 1 else Members(networks)).to(device).eval()
-    if isinstance(estimator, SVNNRegressor) and "noise" in tensors:
-        noise = estimator._noise = tensors["noise"].numpy()
-        _must(noise.shape == (estimator._targets.n_outputs,) and bool((noise >= 0).all()), "noise")
+    if isinstance(estimator, SVNNRegressor) and header.get("noise") is not None:  # older files have none
+        noise = estimator._noise = decode(header["noise"], tensors)
+        _must(noise.shape == (estimator._targets.n_outputs,) and noise.dtype == np.float64, "noise")
+        _must(bool((noise >= 0).all()), "noise")
     history = estimator.history_ = header["history"]
     numbers = [value for values in history.values() for value in values]
     _must(all(isinstance(value, (int, float)) for value in numbers), "history")

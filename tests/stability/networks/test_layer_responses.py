@@ -24,7 +24,9 @@ def test_layer_response_is_in_units_of_the_unscaled_covariance(rng):
 @pytest.mark.parametrize("batch_norm", [True, False])
 def test_network_response_of_a_trained_estimator(rng, batch_norm):
     X = rng.standard_normal((60, 6)) @ rng.standard_normal((6, 6))
-    model = SVNNRegressor(covariance="sample", hidden=(4, 5), batch_norm=batch_norm, max_epochs=8, random_state=0)
+    model = SVNNRegressor(
+        covariance="sample", members=1, hidden=(4, 5), batch_norm=batch_norm, max_epochs=8, random_state=0
+    )
     model.fit(X, X[:, 0])
     lam, V = np.linalg.eigh(model.covariance_)
     responses = network_response(model, lam)

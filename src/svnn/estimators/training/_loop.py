@@ -58,9 +58,12 @@ class Trainer(ABC):
     Attributes
     ----------
     n_members : int
+    watched : ndarray of shape (n_members,)
+        Whether a member has held-out rows.
     """
 
     n_members: int
+    watched: np.ndarray
 
     @abstractmethod
     def epoch(self, order: np.ndarray, ends: Sequence[int], rates: Sequence[float]) -> np.ndarray:
@@ -75,7 +78,7 @@ class Trainer(ABC):
 
     @abstractmethod
     def validate(self) -> np.ndarray:
-        """Return the loss of every member on its held-out rows, nan for one that has none."""
+        """Return the loss of every member on its held-out rows; that of one without such rows does not count."""
 
     @abstractmethod
     def keep(self, members: Sequence[int]) -> None:
@@ -121,11 +124,9 @@ def train(
         rates = [lr * schedule((epoch * len(ends) + i) / n_steps) for i in range(len(ends))]
         trained = trainer.epoch(order, ends, rates)
         _check_finite("training", trained, epoch)
-        held_out = trainer.validate()
-        monitored = np.where(np.isnan(held_out), trained, held_out)
-        validated = not np.isnan(held_out).all()
+        monitored = np.where(trainer.watched, trainer.validate(), trained)
         history["train_loss"].append(float(trained.mean()))
-        if validated:
+        if trainer.watched.any():
             history["valid_loss"].append(float(monitored.mean()))
         _check_finite("validation", monitored, epoch)
         better = monitored < best

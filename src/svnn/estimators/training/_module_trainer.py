@@ -55,6 +55,16 @@ class Validation:
         rows = self.rows[member]
         return self.data if rows is None else self.data[rows]
 
+    def weight(self, member: int) -> Tensor:
+        """Return the weights of these rows."""
+        rows = self.rows[member]
+        return self.data.weight if rows is None else self.data.weight[rows]
+
+
+def watched_members(validation: Validation | None, n_members: int) -> np.ndarray:
+    """Say for every member whether it has held-out rows of some weight."""
+    return np.array([validation is not None and bool(validation.weight(m).any()) for m in range(n_members)])
+
 
 @dataclass(frozen=True)
 class Optimiser:
@@ -123,6 +133,7 @@ class ModuleTrainer(Trainer):
     ) -> None:
         self.modules, self.loss, self.data, self.validation, self.shifts = modules, loss, data, validation, shifts
         self.n_members, self.noise = len(modules), noise
+        self.watched = watched_members(validation, len(modules))
         self.device = next(modules[0].parameters()).device
         self.optimizers = [
             torch.optim.Adam(_groups(module), lr=1.0, weight_decay=optimiser.weight_decay, fused=True)
@@ -140,24 +151,24 @@ class ModuleTrainer(Trainer):
         losses = np.zeros(self.n_members)
         for member, module in enumerate(self.modules):
             module.train()
-            shift = self._drawn("epoch") or self.shifts.fixed
+            shift = self._draw() if self.shifts.resample == "epoch" else self.shifts.fixed
             found = []
             with drawing_from(module, self.noise[member]):
                 for start, end, rate in zip(starts, ends, rates, strict=True):
                     part = self.data[rows[start:end]] if gathered is None else gathered[start:end]
                     part = part.to(self.device)
-                    shift = self._drawn("forward") or self._drawn("shift") or shift
+                    shift = self._draw() if self.shifts.resample in ("forward", "shift") else shift
                     objective = weighted(self.loss(module(part.x, shift), part.y), part.weight[member])
                     self._step(member, objective, rate)
                     found.append(objective.detach() * ((end - start) / len(order)))
             losses[member] = float(torch.stack(found).sum())
         return losses
 
-    def _drawn(self, when: str) -> object:
-        """Return a fresh realisation of the shift where one is drawn at this time."""
-        if self.shifts.draw is None or self.shifts.resample != when:
-            return None
-        return [self.shifts.draw() for _ in range(self.shifts.n_shifts)] if when == "shift" else self.shifts.draw()
+    def _draw(self) -> object:
+        """Return a fresh realisation of the shift, or one for each shift of a forward pass."""
+        draw = self.shifts.draw
+        assert draw is not None
+        return [draw() for _ in range(self.shifts.n_shifts)] if self.shifts.resample == "shift" else draw()
 
     def _step(self, member: int, objective: Tensor, rate: float) -> None:
         optimizer = self.optimizers[member]
@@ -169,12 +180,11 @@ class ModuleTrainer(Trainer):
         self.averages[member].update()
 
     def validate(self) -> np.ndarray:
-        losses = np.full(self.n_members, np.nan)
-        for member in range(self.n_members) if self.validation is not None else ():
-            part = self.validation.of(member)
-            if part.weight.any():
-                outputs, targets = self.held_out(member)
-                losses[member] = float(weighted(self.loss(outputs, targets), part.weight.to(self.device)))
+        losses = np.zeros(self.n_members)
+        for member in np.flatnonzero(self.watched):
+            assert self.validation is not None
+            values = self.loss(*self.held_out(member))
+            losses[member] = float(weighted(values, self.validation.weight(member).to(self.device)))
         return losses
 
     @torch.no_grad()

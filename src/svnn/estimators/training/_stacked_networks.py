@@ -16,7 +16,7 @@ import torch
 from torch import Tensor, nn
 
 from svnn.estimators.training._loop import Loss, Trainer, weighted
-from svnn.estimators.training._module_trainer import Batch, Optimiser, Validation, decay_at, readout_rate
+from svnn.estimators.training._module_trainer import Batch, Optimiser, Validation, decay_at, readout_rate, watched_members
 from svnn.nn import SVNN
 from svnn.nn._layers import ACTIVATIONS, node_factors
 from svnn.nn._shifted import PowerSignals
@@ -76,7 +76,7 @@ class Plan:
 
     def rates(self) -> Tensor:
         """Return the multiples of the learning rate for all weights of a member."""
-        rates = [torch.ones(math.prod(shape)) for shape in self.shapes]
+        rates = [torch.ones(math.prod(shape), dtype=torch.float32) for shape in self.shapes]
         rates[2][:] = readout_rate(self.n_nodes) if self.learns_readout else 0.0
         return torch.cat(rates)
 
@@ -157,17 +157,18 @@ class StackedTrainer(Trainer):
     ) -> None:
         self.networks, self.plan, self.loss, self.data, self.validation = networks, plan, loss, data, validation
         self.optimiser, self.noise, self.n_members = optimiser, noise, len(networks)
+        self.watched = watched_members(validation, len(networks))
         self.x = _values(data)
         self.held = None if validation is None else self.x if validation.data is data else _values(validation.data)
         self.theta = torch.stack([plan.vector(network) for network in networks])
-        self.moments = torch.zeros(self.n_members, 2, self.theta.shape[1], device=self.theta.device)
+        self.moments = self.theta.new_zeros(self.n_members, 2, self.theta.shape[1])
         self.average, self.best = self.theta.clone(), self.theta.clone()
         self.rates = plan.rates().to(self.theta)
         self.steps = 0
 
     def epoch(self, order: np.ndarray, ends: Sequence[int], rates: Sequence[float]) -> np.ndarray:
         rows = torch.from_numpy(order).to(self.x.device)
-        total = torch.zeros(self.n_members, device=self.theta.device)
+        total = self.theta.new_zeros(self.n_members)
         for start, end, rate in zip([0, *ends[:-1]], ends, rates, strict=True):
             part = rows[start:end]
             total += self._step(part, rate) * ((end - start) / len(order))
@@ -203,12 +204,10 @@ class StackedTrainer(Trainer):
         self.average.lerp_(self.theta, 1 - decay_at(self.optimiser.averaging, self.steps))
 
     def validate(self) -> np.ndarray:
-        losses = np.full(self.n_members, np.nan)
-        for member in range(self.n_members) if self.validation is not None else ():
-            part = self.validation.rows[member]
-            weight = self.validation.data.weight if part is None else self.validation.data.weight[part]
-            if weight.any():
-                losses[member] = float(weighted(self.loss(*self.held_out(member)), weight))
+        losses = np.zeros(self.n_members)
+        for member in np.flatnonzero(self.watched):
+            assert self.validation is not None
+            losses[member] = float(weighted(self.loss(*self.held_out(member)), self.validation.weight(member)))
         return losses
 
     @torch.no_grad()
