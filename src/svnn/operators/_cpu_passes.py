@@ -12,10 +12,13 @@ from torch import Tensor
 from svnn._compiled import load
 from svnn.operators._buffers import workspace
 from svnn.operators._openmp import run
+from svnn.operators._shift_bank import mix
 
 #: Bytes of values side by side in a row of a buffer, when one sample has fewer values than a vector.
 _LANE_BYTES = 256
 _MIN_ROW_BLOCK = 64
+#: Up to this many shifted values per node the pass that shifts them mixes them too.
+_MIXED_VALUES = 16
 
 
 def kernels() -> ModuleType | None:
@@ -37,20 +40,46 @@ class CPUMatrix(NamedTuple):
 
     def krylov(self, x: Tensor, order: int, out: Tensor) -> Tensor:
         """Write [x, Cx, …, C^order x] of x (B, N, F) to ``out`` (B, N, order + 1, F)."""
-        return _run(self, x, out, order, horner=False)
+        if order == 0:
+            return out.copy_(x.view(out.shape))
+        _run(self, x, out, order, horner=False)
+        return out
 
     def horner(self, u: Tensor, out: Tensor) -> Tensor:
         """Write the sum over k of C^k u_k for u (B, N, order + 1, F) to ``out`` (B, N, F)."""
-        return _run(self, u, out, u.shape[2] - 1, horner=True)
+        if u.shape[2] == 1:
+            return out.copy_(u.view(out.shape))
+        _run(self, u, out, u.shape[2] - 1, horner=True)
+        return out
+
+    def widen(self, x: Tensor, weight: Tensor, bias: Tensor | None, kept: Tensor | None, out: Tensor) -> Tensor:
+        """Write the filter bank of x (B, N, in) to ``out`` (B, N, out), the shifted signals to ``kept``, if given.
+
+        Where a node has few values, both happen in one pass.
+        """
+        taps, n_in, n_out = weight.shape
+        if taps * n_in <= _MIXED_VALUES and n_in * x.element_size() < 64 and n_out * x.element_size() % 64 == 0:
+            bias = weight.new_zeros(n_out) if bias is None else bias
+            _run(self, x, kept, taps - 1, False, (weight.contiguous(), bias.contiguous(), out))
+            return out
+        shape = (*x.shape[:2], taps, n_in)
+        kept = workspace("krylov", shape, x.dtype) if kept is None else kept
+        return mix(self.krylov(x, taps - 1, kept), weight, bias, out, self.chunk_bytes)
 
     def workspace(self, shape: tuple[int, ...], dtype: torch.dtype) -> Tensor:
         """Return memory for a chunk: this thread's, so that only one chunk at a time may use it."""
         return workspace("chunk", shape, dtype)
 
 
-def _run(matrix: CPUMatrix, source: Tensor, out: Tensor, order: int, horner: bool) -> Tensor:
-    if order == 0:
-        return out.copy_(source.view(out.shape))
+def _run(
+    matrix: CPUMatrix,
+    source: Tensor,
+    out: Tensor | None,
+    order: int,
+    horner: bool,
+    mixing: tuple[Tensor, Tensor, Tensor] | None = None,
+) -> None:
+    """Run a pass from ``source`` to ``out``, and with ``mixing``, a weight, a bias and the result, to that."""
     module: Any = kernels()
     batch, n, values = source.shape[0], source.shape[1], source.shape[-1]
     size, n_threads = source.element_size(), torch.get_num_threads()
@@ -65,14 +94,16 @@ def _run(matrix: CPUMatrix, source: Tensor, out: Tensor, order: int, horner: boo
     scratch = workspace("scratch", (slots * buffers * n * lanes + 64,), source.dtype).data_ptr()
     what = (0, 0, groups, horner, rows, 0)
     shapes = (batch, n, values, order, group, lanes, size)
-    arrays = (t.data_ptr() for t in (*matrix, source, out))
-    job = np.array([*what, *shapes, *arrays, scratch + -scratch % 64], dtype=np.int64)
+    arrays = [0 if t is None else t.data_ptr() for t in (*matrix, source, out)]
+    mixed = [0] * 4
+    if mixing is not None:
+        mixed = [*(t.data_ptr() for t in mixing), mixing[2].shape[-1] * size // 64]
+    job = np.array([*what, *shapes, *arrays, scratch + -scratch % 64, *mixed], dtype=np.int64)
     address = (module.work32 if size == 4 else module.work64).address
     if not by_rows:
         run(address, job, slots)
-        return out
+        return
     job[module.ITEMS] = -(-n // rows)
     for step in range(-1, order + packed):
         job[module.NEXT], job[module.STEP] = 0, step
         run(address, job, n_threads)
-    return out
