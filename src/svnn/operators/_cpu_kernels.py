@@ -29,9 +29,10 @@ from svnn.operators._cpu_vectors import (
 NEXT, SLOT, ITEMS, HORNER, ROW_BLOCK, STEP = range(6)
 B, N, F, K, GROUP, LANES, SIZE = range(6, 13)
 VALUES, COLUMNS, ROWS, IN, OUT, SCRATCH = range(13, 19)
-# Of a pass that mixes: weights (K+1, F, vectors), a bias, the output (B, N, vectors), and the 64-byte vectors of a row.
-WEIGHT, BIAS, MIXED, VECTORS = range(19, 23)
-FIELDS = 23
+# Of a pass that mixes: weights (K+1, F, out), a bias, the result (B, N, out), the bytes of a row of it, and
+# whether it is written past the caches.
+WEIGHT, BIAS, MIXED, WIDTH, STREAMED = range(19, 24)
+FIELDS = 24
 
 #: Rows that are mixed for one sample after the other: their buffers should still be in the nearest cache.
 MIXED_ROWS = 64
@@ -120,14 +121,14 @@ def _shift(zero, job, group, step, lo, hi, buffers):
 @njit
 def _mix(zero, job, group, lo, hi, buffers):
     """Write the products of all shifted values with the weights for rows of a group."""
-    n, f, width, vectors = job[N], job[F], job[LANES] * job[SIZE], job[VECTORS]
-    first = group * job[GROUP]
+    n, f, width, out_width, streamed = job[N], job[F], job[LANES] * job[SIZE], job[WIDTH], job[STREAMED] != 0
+    first, taps = group * job[GROUP], job[K] + 1
     for block in range(lo, hi, MIXED_ROWS):
         rows = min(MIXED_ROWS, hi - block)
         for s in range(min(job[GROUP], job[B] - first)):
             values = buffers + block * width + s * f * job[SIZE]
-            out = job[MIXED] + ((first + s) * n + block) * vectors * 64
-            mix_rows(zero, values, width, n * width, job[K] + 1, f, job[WEIGHT], job[BIAS], out, vectors, rows)
+            out = job[MIXED] + ((first + s) * n + block) * out_width
+            mix_rows(zero, values, width, n * width, taps, f, job[WEIGHT], job[BIAS], out, out_width, rows, streamed)
 
 
 @njit

@@ -1,7 +1,8 @@
 """Vector code for numba: products of a few shifted values per node with a small matrix of weights.
 
 Such a product, of shape (B N, 3) by (3, 32) say, does little but write its result. Here the sums stay in registers,
-those of several rows at once, until they are written: bias and all, straight from the buffers of the shifts.
+those of several rows at once, until they are written: bias and all, straight from the buffers of the shifts. A large
+result is written past the caches, which would read its old values first: that halves the time of 16 MB and more.
 :mod:`svnn.operators._cpu_vectors` says how the vectors work.
 """
 
@@ -17,8 +18,8 @@ from svnn.operators._cpu_vectors import multiply_add, pointer, read_vector, spre
 _I64 = ir.IntType(64)
 
 
-def _mix(n_rows: int, n_vectors: int):
-    """Make the intrinsic for ``n_rows`` rows of ``n_vectors`` vectors of outputs, all in registers."""
+def _mix(n_rows: int, streamed: bool):
+    """Make the intrinsic for two vectors of outputs of ``n_rows`` rows, all in registers."""
 
     @intrinsic
     def mix(typing, zero, values, row_step, plane_step, planes, per_plane, weight, bias, out, out_step):
@@ -31,8 +32,8 @@ def _mix(n_rows: int, n_vectors: int):
                 return builder.add(base, builder.mul(count, step))
 
             # Memory slots in name only: LLVM keeps them in registers.
-            sums = [[cgutils.alloca_once(builder, vector) for _ in range(n_vectors)] for _ in range(n_rows)]
-            for v in range(n_vectors):
+            sums = [[cgutils.alloca_once(builder, vector) for _ in range(2)] for _ in range(n_rows)]
+            for v in range(2):
                 start = read_vector(builder, vector, bias, v)
                 for slots in sums:
                     builder.store(start, slots[v])
@@ -42,7 +43,7 @@ def _mix(n_rows: int, n_vectors: int):
             ):
                 base = at(values, plane.index, plane_step)
                 own = at(weight, at(place.index, plane.index, per_plane), out_step)
-                weights = [read_vector(builder, vector, own, v) for v in range(n_vectors)]
+                weights = [read_vector(builder, vector, own, v) for v in range(2)]
                 for r, slots in enumerate(sums):
                     row = pointer(builder, at(base, ir.Constant(_I64, r), row_step), number, place.index)
                     value = spread(builder, vector, builder.load(row))
@@ -50,7 +51,7 @@ def _mix(n_rows: int, n_vectors: int):
                         multiply_add(builder, slot, value, w)
             for r, slots in enumerate(sums):
                 for v, slot in enumerate(slots):
-                    write_vector(builder, builder.load(slot), at(out, ir.Constant(_I64, r), out_step), v)
+                    write_vector(builder, builder.load(slot), at(out, ir.Constant(_I64, r), out_step), v, streamed)
             return context.get_dummy_value()
 
         return types.void(zero, *[types.int64] * 9), codegen
@@ -58,45 +59,28 @@ def _mix(n_rows: int, n_vectors: int):
     return mix
 
 
-def _rows(at_once: int, n_vectors: int):
-    """Make the function that mixes any number of rows, ``at_once`` of them as long as there are so many."""
-    several, one = _mix(at_once, n_vectors), _mix(1, n_vectors)
-
-    @njit
-    def mix(zero, values, row_step, plane_step, planes, per_plane, weight, bias, out, out_step, rows):
-        i = 0
-        while i + at_once <= rows:
-            v, o = values + i * row_step, out + i * out_step
-            several(zero, v, row_step, plane_step, planes, per_plane, weight, bias, o, out_step)
-            i += at_once
-        while i < rows:
-            v, o = values + i * row_step, out + i * out_step
-            one(zero, v, row_step, plane_step, planes, per_plane, weight, bias, o, out_step)
-            i += 1
-
-    return mix
-
-
-# Eight sums at once hide the latency of a multiply-add, and use every vector of weights more than once.
-_rows1, _rows2, _rows4 = _rows(8, 1), _rows(4, 2), _rows(2, 4)
+# Eight sums at once hide the latency of a multiply-add, and use every vector of weights four times.
+_one, _four, _four_streamed = _mix(1, False), _mix(4, False), _mix(4, True)
 
 
 @njit
-def mix_rows(zero, values, row_step, plane_step, planes, per_plane, weight, bias, out, vectors, rows):
+def mix_rows(zero, values, row_step, plane_step, planes, per_plane, weight, bias, out, out_step, rows, streamed):
     """Write ``bias + sum over planes p and places c of values[p, i, c] weight[p, c]`` to ``rows`` rows i of ``out``.
 
-    Steps are in bytes. A row of ``out`` and one of ``weight`` have ``vectors`` times 64 bytes.
+    Steps are in bytes. A row of ``out``, or of ``weight``, has ``out_step`` bytes, a multiple of 128. What is
+    ``streamed`` goes past the caches, and starts at a multiple of 64.
     """
-    step = vectors * 64
-    v = 0
-    while v < vectors:
-        w, b, o = weight + 64 * v, bias + 64 * v, out + 64 * v
-        if vectors - v >= 4:
-            _rows4(zero, values, row_step, plane_step, planes, per_plane, w, b, o, step, rows)
-            v += 4
-        elif vectors - v >= 2:
-            _rows2(zero, values, row_step, plane_step, planes, per_plane, w, b, o, step, rows)
-            v += 2
-        else:
-            _rows1(zero, values, row_step, plane_step, planes, per_plane, w, b, o, step, rows)
-            v += 1
+    for column in range(0, out_step, 128):
+        w, b = weight + column, bias + column
+        i = 0
+        while i < rows:
+            v, o = values + i * row_step, out + i * out_step + column
+            if i + 4 > rows:
+                _one(zero, v, row_step, plane_step, planes, per_plane, w, b, o, out_step)
+                i += 1
+            elif streamed:
+                _four_streamed(zero, v, row_step, plane_step, planes, per_plane, w, b, o, out_step)
+                i += 4
+            else:
+                _four(zero, v, row_step, plane_step, planes, per_plane, w, b, o, out_step)
+                i += 4

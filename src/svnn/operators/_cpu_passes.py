@@ -19,6 +19,8 @@ _LANE_BYTES = 256
 _MIN_ROW_BLOCK = 64
 #: Up to this many shifted values per node the pass that shifts them mixes them too.
 _MIXED_VALUES = 16
+#: A result of so many bytes, which no cache keeps until it is used, is written past the caches.
+_STREAMED_BYTES = 2**23
 
 
 def kernels() -> ModuleType | None:
@@ -58,7 +60,7 @@ class CPUMatrix(NamedTuple):
         Where a node has few values, both happen in one pass.
         """
         taps, n_in, n_out = weight.shape
-        if taps * n_in <= _MIXED_VALUES and n_in * x.element_size() < 64 and n_out * x.element_size() % 64 == 0:
+        if taps * n_in <= _MIXED_VALUES and n_in * x.element_size() < 64 and n_out * x.element_size() % 128 == 0:
             bias = weight.new_zeros(n_out) if bias is None else bias
             _run(self, x, kept, taps - 1, False, (weight.contiguous(), bias.contiguous(), out))
             return out
@@ -95,9 +97,11 @@ def _run(
     what = (0, 0, groups, horner, rows, 0)
     shapes = (batch, n, values, order, group, lanes, size)
     arrays = [0 if t is None else t.data_ptr() for t in (*matrix, source, out)]
-    mixed = [0] * 4
+    mixed = [0] * 5
     if mixing is not None:
-        mixed = [*(t.data_ptr() for t in mixing), mixing[2].shape[-1] * size // 64]
+        y = mixing[2]
+        streamed = y.numel() * size >= _STREAMED_BYTES and y.data_ptr() % 64 == 0
+        mixed = [*(t.data_ptr() for t in mixing), y.shape[-1] * size, streamed]
     job = np.array([*what, *shapes, *arrays, scratch + -scratch % 64, *mixed], dtype=np.int64)
     address = (module.work32 if size == 4 else module.work64).address
     if not by_rows:

@@ -33,10 +33,12 @@ def read_vector(builder, vector, base, index: int):
     return value
 
 
-def write_vector(builder, value, base, index: int) -> None:
-    """Store ``value`` as the ``index``-th vector at the address ``base``."""
-    place = pointer(builder, base, value.type, ir.Constant(_I64, index))
-    builder.store(value, place).align = 64 // value.type.count
+def write_vector(builder, value, base, index: int, streamed: bool = False) -> None:
+    """Store ``value`` as the ``index``-th vector at the address ``base``; past the caches needs a multiple of 64."""
+    made = builder.store(value, pointer(builder, base, value.type, ir.Constant(_I64, index)))
+    made.align = 64 if streamed else 64 // value.type.count
+    if streamed:
+        made.set_metadata("nontemporal", builder.module.add_metadata([ir.Constant(_I32, 1)]))
 
 
 def spread(builder, vector, number):
