@@ -10,7 +10,7 @@ import torch
 from torch import Tensor
 
 from svnn._compiled import load
-from svnn.operators._buffers import workspace
+from svnn.operators._buffers import empty, workspace
 from svnn.operators._openmp import run
 from svnn.operators._shift_bank import mix
 
@@ -54,19 +54,21 @@ class CPUMatrix(NamedTuple):
         _run(self, u, out, u.shape[2] - 1, horner=True)
         return out
 
-    def widen(self, x: Tensor, weight: Tensor, bias: Tensor | None, kept: Tensor | None, out: Tensor) -> Tensor:
-        """Write the filter bank of x (B, N, in) to ``out`` (B, N, out), the shifted signals to ``kept``, if given.
+    def widen(self, x: Tensor, weight: Tensor, bias: Tensor | None, keep: bool, out: Tensor) -> Tensor | None:
+        """Write the bank of x (B, N, in) to ``out`` (B, N, out); return the shifts (B, N, K + 1, in) where asked to.
 
-        Where a node has few values, both happen in one pass.
+        Where a node has few values, one pass makes both.
         """
         taps, n_in, n_out = weight.shape
-        if taps * n_in <= _MIXED_VALUES and n_in * x.element_size() < 64 and n_out * x.element_size() % 128 == 0:
+        shape, size = (*x.shape[:2], taps, n_in), x.element_size()
+        z = empty(x, *shape) if keep else None
+        if taps * n_in <= _MIXED_VALUES and n_in * size < 64 and n_out * size % 128 == 0:
             bias = weight.new_zeros(n_out) if bias is None else bias
-            _run(self, x, kept, taps - 1, False, (weight.contiguous(), bias.contiguous(), out))
-            return out
-        shape = (*x.shape[:2], taps, n_in)
-        kept = workspace("krylov", shape, x.dtype) if kept is None else kept
-        return mix(self.krylov(x, taps - 1, kept), weight, bias, out, self.chunk_bytes)
+            _run(self, x, z, taps - 1, False, (weight.contiguous(), bias.contiguous(), out))
+        else:
+            shifted = workspace("krylov", shape, x.dtype) if z is None else z
+            mix(self.krylov(x, taps - 1, shifted), weight, bias, out, self.chunk_bytes)
+        return z
 
     def workspace(self, shape: tuple[int, ...], dtype: torch.dtype) -> Tensor:
         """Return memory for a chunk: this thread's, so that only one chunk at a time may use it."""

@@ -60,11 +60,11 @@ class GPUMatrix:
             y = self._shift(y, u[:, :, k], out if k == 0 else torch.empty_like(out))
         return y if order else out.copy_(y)
 
-    def widen(self, x: Tensor, weight: Tensor, bias: Tensor | None, kept: Tensor | None, out: Tensor) -> Tensor:
-        """Write the filter bank of x (B, N, in) to ``out`` (B, N, out), the shifted signals to ``kept``, if given."""
-        shape = (*x.shape[:2], weight.shape[0], x.shape[2])
-        kept = self.workspace(shape, x.dtype) if kept is None else kept
-        return mix(self.krylov(x, len(weight) - 1, kept), weight, bias, out, self.chunk_bytes)
+    def widen(self, x: Tensor, weight: Tensor, bias: Tensor | None, keep: bool, out: Tensor) -> Tensor | None:
+        """Write the bank of x (B, N, in) to ``out`` (B, N, out); return the shifts (B, N, K + 1, in) where asked to."""
+        z = self.krylov(x, len(weight) - 1, self.workspace((*x.shape[:2], len(weight), x.shape[2]), x.dtype))
+        mix(z, weight, bias, out, self.chunk_bytes)
+        return z if keep else None
 
     def workspace(self, shape: tuple[int, ...], dtype: torch.dtype) -> Tensor:
         """Return memory for a chunk; torch's allocator on the GPU reuses it by itself."""

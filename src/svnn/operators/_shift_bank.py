@@ -28,8 +28,8 @@ class ShiftPasses(Protocol):
     def horner(self, u: Tensor, out: Tensor) -> Tensor:
         """Write the sum over k of C^k u_k for u (B, N, order + 1, F) to ``out`` (B, N, F)."""
 
-    def widen(self, x: Tensor, weight: Tensor, bias: Tensor | None, kept: Tensor | None, out: Tensor) -> Tensor:
-        """Write the bank of x (B, N, in) to ``out`` (B, N, out), its shifts (B, N, K + 1, in) to ``kept``, if given."""
+    def widen(self, x: Tensor, weight: Tensor, bias: Tensor | None, keep: bool, out: Tensor) -> Tensor | None:
+        """Write the bank of x (B, N, in) to ``out`` (B, N, out); return the shifts (B, N, K + 1, in) where asked to."""
 
     def workspace(self, shape: tuple[int, ...], dtype: torch.dtype) -> Tensor:
         """Return memory for a chunk; the next call may return the same."""
@@ -59,8 +59,7 @@ class _ShiftFilterBank(torch.autograd.Function):
         y = empty(x, batch, n, n_out)
         z = None
         if n_in < n_out:
-            z = empty(x, batch, n, taps, n_in) if learns else None
-            matrix.widen(x, weight, bias, z, y)
+            z = matrix.widen(x, weight, bias, learns, y)
         else:
             side = weight.transpose(0, 1).reshape(n_in, taps * n_out)
             for rows in chunks(batch, n * taps * n_out * x.element_size(), matrix.chunk_bytes):
@@ -124,7 +123,7 @@ def _backward_widening(
     batch, n, _ = dy.shape
     dw = None
     if wants_weight and z is not None:
-        dw = torch.mm(z.view(-1, taps * n_in).T, dy.view(-1, n_out)).view_as(weight)
+        dw = torch.mm(_rows(z).T, dy.view(-1, n_out)).view_as(weight)
     if not wants_x:
         return None, dw
     dx = empty(dy, batch, n, n_in)
@@ -132,7 +131,7 @@ def _backward_widening(
     for rows in chunks(batch, n * taps * n_in * dy.element_size(), matrix.chunk_bytes):
         part = dy[rows]
         g = matrix.workspace((len(part), n, taps, n_in), dy.dtype)
-        torch.mm(part.view(-1, n_out), side, out=g.view(-1, taps * n_in))
+        torch.mm(part.view(-1, n_out), side, out=_rows(g))
         matrix.horner(g, dx[rows])
     return dx, dw
 
@@ -160,12 +159,17 @@ def mix(z: Tensor, weight: Tensor, bias: Tensor | None, out: Tensor, chunk_bytes
     """Write the products of shifted signals (B, N, K + 1, in) with the weights, and the bias, to ``out`` (B, N, out)."""
     side = weight.reshape(-1, weight.shape[2])
     for rows in chunks(len(z), out[0].numel() * out.element_size(), chunk_bytes):
-        part, target = z[rows].flatten(0, 1).flatten(1), out[rows].flatten(0, 1)
+        part, target = _rows(z[rows]), out[rows].flatten(0, 1)
         if bias is None:
             torch.mm(part, side, out=target)
         else:
             torch.addmm(bias, part, side, out=target)
     return out
+
+
+def _rows(z: Tensor) -> Tensor:
+    """Return shifted signals (B, N, K + 1, F) as the (B N, (K + 1) F) matrix that they are, in the same memory."""
+    return z.flatten(0, 1).flatten(1)
 
 
 def chunks(batch: int, sample_bytes: int, chunk_bytes: int) -> list[slice]:
