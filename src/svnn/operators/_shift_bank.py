@@ -123,7 +123,7 @@ def _backward_widening(
     batch, n, _ = dy.shape
     dw = None
     if wants_weight and z is not None:
-        dw = torch.mm(_rows(z).T, dy.view(-1, n_out)).view_as(weight)
+        dw = torch.mm(z.view(-1, taps * n_in).T, dy.view(-1, n_out)).view_as(weight)
     if not wants_x:
         return None, dw
     dx = empty(dy, batch, n, n_in)
@@ -131,7 +131,7 @@ def _backward_widening(
     for rows in chunks(batch, n * taps * n_in * dy.element_size(), matrix.chunk_bytes):
         part = dy[rows]
         g = matrix.workspace((len(part), n, taps, n_in), dy.dtype)
-        torch.mm(part.view(-1, n_out), side, out=_rows(g))
+        torch.mm(part.view(-1, n_out), side, out=g.view(-1, taps * n_in))
         matrix.horner(g, dx[rows])
     return dx, dw
 
@@ -159,17 +159,12 @@ def mix(z: Tensor, weight: Tensor, bias: Tensor | None, out: Tensor, chunk_bytes
     """Write the products of shifted signals (B, N, K + 1, in) with the weights, and the bias, to ``out`` (B, N, out)."""
     side = weight.reshape(-1, weight.shape[2])
     for rows in chunks(len(z), out[0].numel() * out.element_size(), chunk_bytes):
-        part, target = _rows(z[rows]), out[rows].flatten(0, 1)
+        part, target = z[rows].view(-1, len(side)), out[rows].view(-1, weight.shape[2])
         if bias is None:
             torch.mm(part, side, out=target)
         else:
             torch.addmm(bias, part, side, out=target)
     return out
-
-
-def _rows(z: Tensor) -> Tensor:
-    """Return shifted signals (B, N, K + 1, F) as the (B N, (K + 1) F) matrix that they are, in the same memory."""
-    return z.flatten(0, 1).flatten(1)
 
 
 def chunks(batch: int, sample_bytes: int, chunk_bytes: int) -> list[slice]:
