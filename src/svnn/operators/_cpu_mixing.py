@@ -2,8 +2,13 @@
 
 Such a product, of shape (B N, 3) by (3, 32) say, does little but write its result. Here the sums stay in registers,
 those of several rows at once, until they are written: bias and all, straight from the buffers of the shifts. A large
-result is written past the caches, which would read its old values first: that halves the time of 16 MB and more.
-:mod:`svnn.operators._cpu_vectors` says how the vectors work.
+result is written past the caches, which would read its old values first. :mod:`svnn.operators._cpu_vectors` says how
+the vectors work.
+
+The reference is ``mix`` in :mod:`svnn.operators._shift_bank`, by torch's products. The forward pass takes 0.4 to 0.75
+of the time that it takes with that, forward and backward 0.87 to 0.97 (68 to 20,000 nodes, 1 to 5 values to 32). Of
+that, writing past the caches is 0.4 to 0.75 (8 to 41 MB), 0.6 to 1.0 with a pass over the result behind it. All on one
+core of an x86 server.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""The filter bank of a sparse matrix by shifts, a few samples at a time: products and passes over the matrix in turn.
+"""The filter bank of a matrix by shifts, a few samples at a time: products and passes over the matrix in turn.
 
 The reference is ``CovarianceOperator._reference_filter``, which shifts by torch's own sparse product. Forward and
 backward take 0.35 to 0.95 of its time, the less the more values each node has (68 to 1000 nodes, 1 to 128 values,
@@ -45,15 +45,13 @@ def shift_filter_bank(matrix: ShiftPasses, x: Tensor, weight: Tensor, bias: Tens
 class _ShiftFilterBank(torch.autograd.Function):
     """The bank with its gradients; both ways the narrower of the two sides is shifted.
 
-    From few values to many, ``Z = [x, Cx, …]`` is kept, where the weight learns, and ``dW = Zᵀ dY``. From many to few, one
-    Krylov pass ``D = [dY, C dY, …]`` gives both ``dW_k = xᵀ D_k`` and ``dx = Σ D_k W_kᵀ``. The matrix is
+    From few values to many, ``Z = [x, Cx, …]`` is kept where the weight learns, and ``dW = Zᵀ dY``. From many to
+    few, one Krylov pass ``D = [dY, C dY, …]`` gives both ``dW_k = xᵀ D_k`` and ``dx = Σ D_k W_kᵀ``. The matrix is
     symmetric: its transpose is never needed.
     """
 
     @staticmethod
-    def forward(
-        ctx: Any, x: Tensor, weight: Tensor, bias: Tensor | None, matrix: ShiftPasses, learns: bool
-    ) -> Tensor:
+    def forward(ctx: Any, x: Tensor, weight: Tensor, bias: Tensor | None, matrix: ShiftPasses, learns: bool) -> Tensor:
         taps, n_in, n_out = weight.shape
         batch, n, _ = x.shape
         y = empty(x, batch, n, n_out)
@@ -156,7 +154,7 @@ def _backward_narrowing(
 
 
 def mix(z: Tensor, weight: Tensor, bias: Tensor | None, out: Tensor, chunk_bytes: int) -> Tensor:
-    """Write the products of shifted signals (B, N, K + 1, in) with the weights, and the bias, to ``out`` (B, N, out)."""
+    """Write shifted signals (B, N, K + 1, in) times the weights, plus the bias, to ``out`` (B, N, out)."""
     side = weight.reshape(-1, weight.shape[2])
     for rows in chunks(len(z), out[0].numel() * out.element_size(), chunk_bytes):
         part, target = z[rows].view(-1, len(side)), out[rows].view(-1, weight.shape[2])
