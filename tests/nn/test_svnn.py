@@ -220,3 +220,20 @@ def test_the_norm_of_signals_shifted_once_is_folded_into_the_filter(monkeypatch,
     network.norms[0].register_forward_hook(lambda *_: None)
     with pytest.raises(TypeError):
         network(signals, shift)
+
+
+@pytest.mark.parametrize("hidden", [(8,), (8, 4)])
+def test_a_network_that_predicts_folds_its_norms_into_the_filters(monkeypatch, C, hidden):
+    network, x = SVNN(1, 1, hidden=hidden).double(), torch.randn(40, 6, 1).double()
+    for _ in range(3):  # running statistics that are not those of the start
+        network(x, C)
+    watching = copy.deepcopy(network.eval())
+    watched(watching)  # norms with hooks run by themselves
+    torch.testing.assert_close(network(x, C), watching(x, C))
+    gradients = [torch.autograd.grad(net(x, C).sum(), net.parameters()) for net in (network, watching)]
+    torch.testing.assert_close(*gradients)
+    monkeypatch.setattr(NodeNorm, "forward", None)
+    assert network(x, C).shape == (40, 1)
+    for calls_the_norm in (lambda: watching(x, C), lambda: network.train()(x, C)):
+        with pytest.raises(TypeError):
+            calls_the_norm()

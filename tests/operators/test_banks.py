@@ -1,5 +1,7 @@
 """Every way to compute a filter bank gives the same numbers, forward and backward."""
 
+from functools import partial
+
 import numpy as np
 import pytest
 import scipy.sparse as sp
@@ -8,8 +10,9 @@ from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
 from svnn import as_operator
-from svnn.operators import _openmp
+from svnn.operators import _cpu_passes, _openmp
 from svnn.operators._cpu_passes import CPUMatrix
+from svnn.operators._dense_passes import DenseMatrix
 from svnn.operators._gpu_passes import GPUMatrix
 from svnn.operators._shift_bank import shift_filter_bank
 
@@ -31,7 +34,7 @@ def textbook(C, x, weight, bias):
 
 
 def gradients(bank, *tensors):
-    leaves = [t.clone().requires_grad_() for t in tensors]
+    leaves = [t.detach().clone().requires_grad_() for t in tensors]
     y = bank(*leaves)
     torch.manual_seed(1)
     return [y.detach(), *torch.autograd.grad(y, leaves, torch.randn(y.shape, dtype=y.dtype))]
@@ -106,16 +109,74 @@ def test_the_number_and_kind_of_threads_do_not_matter(monkeypatch, kernels, open
             kernels.must_have_run("bank32", on_threads=n_threads)
 
 
+@pytest.mark.parametrize("dtype", [torch.float32, torch.float64])
+@pytest.mark.parametrize("streamed_bytes", [0, 2**23])
+@pytest.mark.parametrize(("batch", "n", "n_in"), [(70, 7, 1), (3, 130, 1), (5, 20, 5), (1, 1, 1)])
+def test_few_values_are_mixed_by_the_pass_that_shifts_them(monkeypatch, kernels, dtype, streamed_bytes, batch, n, n_in):
+    """Past the caches or not, with the shifts that the gradient of the weight needs, or without."""
+    jobs = []
+    if kernels.kind == "numba":
+        run = _cpu_passes.run
+        monkeypatch.setattr(_cpu_passes, "run", lambda *a: (jobs.append(list(a[1])), run(*a)))
+        monkeypatch.setattr(_cpu_passes, "mix", None)
+        monkeypatch.setattr(_cpu_passes, "_STREAMED_BYTES", streamed_bytes)
+    C = torch.tensor(covariance(n, 0.3), dtype=dtype)
+    operator = as_operator(C, backend="csr")
+    tensors = [torch.randn(s, dtype=dtype) for s in [(batch, n, n_in), (3, n_in, 64), (64,)]]
+    expected = textbook(C, *tensors)
+    assert_same([operator.filter(*tensors), operator.filter(*tensors[:2]) + tensors[2]], [expected] * 2, dtype)
+    if kernels.kind == "numba":
+        fields = _cpu_passes.kernels()
+        assert all(job[fields.OUT] == 0 and job[fields.STREAMED] == (streamed_bytes == 0) for job in jobs)
+        jobs.clear()
+    assert_same(gradients(operator.filter, *tensors), gradients(lambda *t: textbook(C, *t), *tensors), dtype)
+    if kernels.kind == "numba":
+        assert jobs[0][fields.OUT] != 0
+
+
+@pytest.mark.parametrize("backend", ["csr", "dense"])
+def test_signals_learn_alone(backend, kernels):
+    """Where only x asks for a gradient, the gradient of the weight has nothing kept for it."""
+    C = torch.tensor(covariance(9, 0.5))
+    x, weight = torch.randn(4, 9, 1).double().requires_grad_(), torch.randn(3, 1, 32).double()
+    y = as_operator(C, backend=backend).filter(x, weight)
+    dy = torch.randn_like(y)
+    expected = torch.autograd.grad(textbook(C, x, weight, 0), x, dy)
+    torch.testing.assert_close(torch.autograd.grad(y, x, dy), expected)
+
+
+def test_a_large_dense_bank_of_one_value_does_not_run_the_reference(monkeypatch):
+    C = torch.tensor(covariance(68, 1.0))
+    operator = as_operator(C, backend="dense")
+    monkeypatch.setattr(type(operator), "_reference_filter", None)
+    tensors = [torch.randn(s).double() for s in [(200, 68, 1), (3, 1, 32), (32,)]]  # 3.5 MB out
+    ours = gradients(operator.filter, *tensors)
+    assert_same(ours, gradients(lambda *t: textbook(C, *t), *tensors), torch.float64)
+
+
+def test_gradients_of_the_passes_of_a_dense_matrix_pass_gradcheck():
+    matrix = DenseMatrix(torch.tensor(covariance(6, 0.6)))
+    for n_in, n_out in [(1, 3), (2, 3), (3, 1)]:
+        inputs = [
+            torch.randn(s, dtype=torch.float64, requires_grad=True) for s in [(2, 6, n_in), (4, n_in, n_out), (n_out,)]
+        ]
+        bank = partial(shift_filter_bank, matrix)
+        assert_same(gradients(bank, *inputs), gradients(partial(textbook, matrix.matrix), *inputs), torch.float64)
+        assert torch.autograd.gradcheck(bank, inputs)
+        assert torch.autograd.gradgradcheck(bank, inputs)
+
+
 def test_gradients_of_the_banks_pass_gradcheck(kernels):
     C = covariance(6, 0.6)
     for backend in ("csr", "dense"):
         operator = as_operator(C, backend=backend)
-        for n_in, n_out in [(2, 3), (3, 2), (2, 2)]:
+        for n_in, n_out in [(2, 3), (3, 2), (2, 2), (1, 3), (1, 16)]:
             inputs = [
                 torch.randn(s, dtype=torch.float64, requires_grad=True)
                 for s in [(2, 6, n_in), (4, n_in, n_out), (n_out,)]
             ]
             assert torch.autograd.gradcheck(operator.filter, inputs)
+            assert torch.autograd.gradgradcheck(operator.filter, inputs)
     kernels.must_have_run("bank64")
 
 

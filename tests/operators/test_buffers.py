@@ -111,10 +111,11 @@ def test_the_system_takes_the_advice():
 
 @pytest.mark.skipif(not hasattr(mmap, "MADV_HUGEPAGE"), reason="huge pages are for Linux")
 @pytest.mark.parametrize("backend", ["csr", "dense"])
-def test_filter_banks_make_large_tensors_on_huge_pages(monkeypatch, backend):
+@pytest.mark.parametrize(("n_in", "order"), [(32, 5), (1, 2)])
+def test_filter_banks_make_large_tensors_on_huge_pages(monkeypatch, backend, n_in, order):
     sizes = []
     monkeypatch.setattr(_buffers, "_madvise", lambda: lambda start, size, advice: sizes.append(size))
     operator = as_operator(torch.eye(300), backend=backend)
-    operator.filter(torch.randn(200, 300, 32), torch.randn(6, 32, 32))  # 7.7 MB in and out
+    operator.filter(torch.randn(200, 300, n_in), torch.randn(order + 1, n_in, 32))  # 7.7 MB out
     if backend == "dense" or load("svnn.operators._cpu_kernels") is not None:
         assert max(sizes) > 7e6

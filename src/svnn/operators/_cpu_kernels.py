@@ -3,6 +3,7 @@
 ``krylov`` turns signals x (B, N, F) into [x, Cx, …, C^K x] of shape (B, N, K+1, F); ``horner``, its
 adjoint, turns (B, N, K+1, F) into the sum over k of C^k u_k. Samples go in groups whose values
 lie side by side in a buffer of N rows of whole 64-byte vectors, which stays in cache for all K shifts.
+Where a node has few values, ``krylov`` can mix them by the weights of a filter bank as well.
 
 Importing this module compiles it, or reads what was compiled before from disk.
 """
@@ -13,6 +14,7 @@ import numpy as np
 from numba import carray, njit, types
 
 from svnn._jit import cached_cfunc
+from svnn.operators._cpu_mixing import mix_rows
 from svnn.operators._cpu_vectors import (
     copy_vector,
     fetch_add,
@@ -27,7 +29,13 @@ from svnn.operators._cpu_vectors import (
 NEXT, SLOT, ITEMS, HORNER, ROW_BLOCK, STEP = range(6)
 B, N, F, K, GROUP, LANES, SIZE = range(6, 13)
 VALUES, COLUMNS, ROWS, IN, OUT, SCRATCH = range(13, 19)
-FIELDS = 19
+# Of a pass that mixes: weights (K+1, F, out), a bias, the result (B, N, out), the bytes of a row of it, and
+# whether it is written past the caches.
+WEIGHT, BIAS, MIXED, WIDTH, STREAMED = range(19, 24)
+FIELDS = 24
+
+#: Rows that are mixed for one sample after the other: their buffers should still be in the nearest cache.
+MIXED_ROWS = 64
 
 
 @njit
@@ -111,10 +119,27 @@ def _shift(zero, job, group, step, lo, hi, buffers):
 
 
 @njit
+def _mix(zero, job, group, lo, hi, buffers):
+    """Write the products of all shifted values with the weights for rows of a group."""
+    n, f, width, out_width, streamed = job[N], job[F], job[LANES] * job[SIZE], job[WIDTH], job[STREAMED] != 0
+    first, taps = group * job[GROUP], job[K] + 1
+    for block in range(lo, hi, MIXED_ROWS):
+        rows = min(MIXED_ROWS, hi - block)
+        for s in range(min(job[GROUP], job[B] - first)):
+            values = buffers + block * width + s * f * job[SIZE]
+            out = job[MIXED] + ((first + s) * n + block) * out_width
+            mix_rows(zero, values, width, n * width, taps, f, job[WEIGHT], job[BIAS], out, out_width, rows, streamed)
+
+
+@njit
 def _finish(zero, job, group, lo, hi, buffers):
-    """Bring rows of a packed group from its buffers to the output."""
-    if not _is_whole(job):
+    """Bring rows of a packed group from its buffers to the output, if that is wanted, and mix them, if that is."""
+    if _is_whole(job):
+        return
+    if job[OUT] != 0:
         _pack(zero, job, group, lo, hi, buffers, job[OUT], 1 if job[HORNER] != 0 else job[K] + 1, False)
+    if job[MIXED] != 0:
+        _mix(zero, job, group, lo, hi, buffers)
 
 
 @njit

@@ -20,9 +20,42 @@ _I32, _I64 = ir.IntType(32), ir.IntType(64)
 _FAST = ("fast",)  # lets a product and a sum become one fused multiply-add
 
 
-def _pointer(builder, address, kind, index=None):
-    pointer = builder.inttoptr(address, kind.as_pointer())
-    return pointer if index is None else builder.gep(pointer, [index])
+def pointer(builder, address, kind, index=None):
+    """Make a pointer to the number or vector at ``address``, or to the ``index``-th one from there."""
+    first = builder.inttoptr(address, kind.as_pointer())
+    return first if index is None else builder.gep(first, [index])
+
+
+def read_vector(builder, vector, base, index: int):
+    """Load the ``index``-th vector at the address ``base``, which need not be a multiple of its size."""
+    value = builder.load(pointer(builder, base, vector, ir.Constant(_I64, index)))
+    value.align = 64 // vector.count
+    return value
+
+
+def write_vector(builder, value, base, index: int, streamed: bool = False) -> None:
+    """Store ``value`` as the ``index``-th vector at the address ``base``; past the caches needs a multiple of 64."""
+    made = builder.store(value, pointer(builder, base, value.type, ir.Constant(_I64, index)))
+    made.align = 64 if streamed else 64 // value.type.count
+    if streamed:
+        made.set_metadata("nontemporal", builder.module.add_metadata([ir.Constant(_I32, 1)]))
+
+
+def spread(builder, vector, number):
+    """Make a vector of one number many times."""
+    undefined = ir.Constant(vector, ir.Undefined)
+    single = builder.insert_element(undefined, number, ir.Constant(_I32, 0))
+    return builder.shuffle_vector(single, undefined, ir.Constant(ir.VectorType(_I32, vector.count), [0] * vector.count))
+
+
+def plus(builder, a, b):
+    """Make the sum of two vectors."""
+    return builder.fadd(a, b, flags=_FAST)
+
+
+def multiply_add(builder, slot, a, b) -> None:
+    """Add the product of two vectors to the one in ``slot``."""
+    builder.store(plus(builder, builder.load(slot), builder.fmul(a, b, flags=_FAST)), slot)
 
 
 @intrinsic
@@ -30,7 +63,7 @@ def fetch_add(typing, address, amount):
     """Add to the integer at ``address`` as one atomic step; return what it was before."""
 
     def codegen(context, builder, signature, args):
-        return builder.atomic_rmw("add", _pointer(builder, args[0], _I64), args[1], "monotonic")
+        return builder.atomic_rmw("add", pointer(builder, args[0], _I64), args[1], "monotonic")
 
     return types.int64(types.int64, types.int64), codegen
 
@@ -40,7 +73,7 @@ def load_int(typing, address, index):
     """Return the ``index``-th int64 at ``address``."""
 
     def codegen(context, builder, signature, args):
-        return builder.load(_pointer(builder, args[0], _I64, args[1]))
+        return builder.load(pointer(builder, args[0], _I64, args[1]))
 
     return types.int64(types.int64, types.int64), codegen
 
@@ -50,7 +83,7 @@ def load(typing, zero, address, index):
     """Return the ``index``-th number at ``address``, of the type of ``zero``."""
 
     def codegen(context, builder, signature, args):
-        return builder.load(_pointer(builder, args[1], context.get_value_type(zero), args[2]))
+        return builder.load(pointer(builder, args[1], context.get_value_type(zero), args[2]))
 
     return zero(zero, types.int64, types.int64), codegen
 
@@ -60,7 +93,7 @@ def store(typing, value, address, index):
     """Write ``value`` as the ``index``-th number at ``address``."""
 
     def codegen(context, builder, signature, args):
-        builder.store(args[0], _pointer(builder, args[1], context.get_value_type(value), args[2]))
+        builder.store(args[0], pointer(builder, args[1], context.get_value_type(value), args[2]))
         return context.get_dummy_value()
 
     return types.void(value, types.int64, types.int64), codegen
@@ -72,9 +105,9 @@ def copy_vector(typing, source, target):
 
     def codegen(context, builder, signature, args):
         kind = ir.VectorType(_I32, 16)
-        value = builder.load(_pointer(builder, args[0], kind))
+        value = builder.load(pointer(builder, args[0], kind))
         value.align = 4
-        builder.store(value, _pointer(builder, args[1], kind)).align = 4
+        builder.store(value, pointer(builder, args[1], kind)).align = 4
         return context.get_dummy_value()
 
     return types.void(types.int64, types.int64), codegen
@@ -91,20 +124,9 @@ def _row(n_vectors: int, unroll: int):
         def codegen(context, builder, signature, args):
             _, values, columns, lo, hi, src, stride, add, dst, copy = args
             number = context.get_value_type(zero)
-            size = 4 if zero == types.float32 else 8
-            lanes = 64 // size
+            lanes = 16 if zero == types.float32 else 8
             vector = ir.VectorType(number, lanes)
             nothing = ir.Constant(vector, [0.0] * lanes)
-            undefined = ir.Constant(vector, ir.Undefined)
-            first = ir.Constant(ir.VectorType(_I32, lanes), [0] * lanes)
-
-            def read(base, v: int):
-                value = builder.load(_pointer(builder, base, vector, ir.Constant(_I64, v)))
-                value.align = size
-                return value
-
-            def plus(a, b):
-                return builder.fadd(a, b, flags=_FAST)
 
             # Memory slots in name only: LLVM keeps them in registers.
             sums = [[cgutils.alloca_once(builder, vector) for _ in range(n_vectors)] for _ in range(unroll)]
@@ -113,14 +135,12 @@ def _row(n_vectors: int, unroll: int):
                     builder.store(nothing, slot)
 
             def entry(e, slots: list) -> None:
-                value = builder.load(_pointer(builder, values, number, e))
-                column = builder.zext(builder.load(_pointer(builder, columns, _I32, e)), _I64)
+                value = builder.load(pointer(builder, values, number, e))
+                column = builder.zext(builder.load(pointer(builder, columns, _I32, e)), _I64)
                 base = builder.add(src, builder.mul(column, stride))
-                single = builder.insert_element(undefined, value, ir.Constant(_I32, 0))
-                spread = builder.shuffle_vector(single, undefined, first)
+                factor = spread(builder, vector, value)
                 for v, slot in enumerate(slots):
-                    product = builder.fmul(spread, read(base, v), flags=_FAST)
-                    builder.store(plus(builder.load(slot), product), slot)
+                    multiply_add(builder, slot, factor, read_vector(builder, vector, base, v))
 
             step = ir.Constant(_I64, unroll)
             count = builder.sub(hi, lo)
@@ -133,17 +153,16 @@ def _row(n_vectors: int, unroll: int):
             for v, slot in enumerate(sums[0]):
                 parts = [builder.load(slots[v]) for slots in sums]
                 while len(parts) > 1:  # pairwise, so that no sum waits for all others; unroll is a power of two
-                    parts = [plus(a, b) for a, b in zip(parts[::2], parts[1::2], strict=True)]
+                    parts = [plus(builder, a, b) for a, b in zip(parts[::2], parts[1::2], strict=True)]
                 builder.store(parts[0], slot)
             null = ir.Constant(_I64, 0)
             with builder.if_then(builder.icmp_signed("!=", add, null)):
                 for v, slot in enumerate(sums[0]):
-                    builder.store(plus(builder.load(slot), read(add, v)), slot)
+                    builder.store(plus(builder, builder.load(slot), read_vector(builder, vector, add, v)), slot)
             for target in (dst, copy):
                 with builder.if_then(builder.icmp_signed("!=", target, null)):
                     for v, slot in enumerate(sums[0]):
-                        place = _pointer(builder, target, vector, ir.Constant(_I64, v))
-                        builder.store(builder.load(slot), place).align = size
+                        write_vector(builder, builder.load(slot), target, v)
             return context.get_dummy_value()
 
         return types.void(zero, *[types.int64] * 9), codegen

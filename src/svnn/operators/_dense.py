@@ -8,16 +8,21 @@ import torch
 from torch import Tensor
 
 from svnn.operators._bank_costs import EIGENBASIS_LIMIT, bank_seconds
+from svnn.operators._dense_passes import DenseMatrix
 from svnn.operators._operator import CovarianceOperator, batch_product
+from svnn.operators._shift_bank import shift_filter_bank
 from svnn.operators._spectral_bank import Eigenbasis, spectral_filter_bank
+
+#: From this many bytes of filtered signals on, passes that reuse their memory make up for what they cost to set up.
+_LARGE_BYTES = 2**21
 
 
 class DenseOperator(CovarianceOperator):
     """A stored N×N tensor; a shift is a matrix product. Gradients reach the matrix if it asks for them.
 
     Filter banks of high order run in the eigenbasis, which is found once and kept until torch changes the matrix in
-    place. The tensor is kept as it is: memory that others write to (numpy, say) has to be copied first, as
-    :func:`svnn.as_operator` does.
+    place; large ones of one value per node run in passes that reuse their memory. The tensor is kept as it is: memory
+    that others write to (numpy, say) has to be copied first, as :func:`svnn.as_operator` does.
     """
 
     backend = "dense"
@@ -34,10 +39,14 @@ class DenseOperator(CovarianceOperator):
 
     def _filter(self, x: Tensor, weight: Tensor, bias: Tensor | None) -> Tensor:
         n, (taps, n_in, n_out) = self.shape[0], weight.shape
-        if min(n_in, n_out) > 1 and n <= EIGENBASIS_LIMIT and x.device.type == "cpu" and not self.fleeting:
+        if x.device.type != "cpu":
+            return self._reference_filter(x, weight, bias)
+        if min(n_in, n_out) > 1 and n <= EIGENBASIS_LIMIT and not self.fleeting:
             bank = (n, n * n, len(x), n_in, n_out, taps - 1)
             if bank_seconds("eigenbasis", *bank) < bank_seconds("dense", *bank):
                 return spectral_filter_bank(self.spectrum(), x.contiguous(), weight, bias)
+        if n_in == 1 < n_out and n * len(x) * n_out * x.element_size() >= _LARGE_BYTES:
+            return shift_filter_bank(DenseMatrix(self.matrix), x.contiguous(), weight, bias)
         return self._reference_filter(x, weight, bias)
 
     def spectrum(self) -> Eigenbasis:

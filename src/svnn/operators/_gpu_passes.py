@@ -9,6 +9,8 @@ from typing import Any
 import torch
 from torch import Tensor
 
+from svnn.operators._shift_bank import mix
+
 #: Values that a program, one warp, sums at once, and the fewest side by side that make a gather worthwhile. More
 #: bytes in flight do not help: the shift waits for the second-level cache, also with signals of half the size.
 _TILE = 128
@@ -57,6 +59,12 @@ class GPUMatrix:
         for k in range(order - 1, -1, -1):
             y = self._shift(y, u[:, :, k], out if k == 0 else torch.empty_like(out))
         return y if order else out.copy_(y)
+
+    def widen(self, x: Tensor, weight: Tensor, bias: Tensor | None, keep: bool, out: Tensor) -> Tensor | None:
+        """Write the bank of x (B, N, in) to ``out`` (B, N, out); return the shifts (B, N, K + 1, in) where asked to."""
+        z = self.krylov(x, len(weight) - 1, self.workspace((*x.shape[:2], len(weight), x.shape[2]), x.dtype))
+        mix(z, weight, bias, out, self.chunk_bytes)
+        return z if keep else None
 
     def workspace(self, shape: tuple[int, ...], dtype: torch.dtype) -> Tensor:
         """Return memory for a chunk; torch's allocator on the GPU reuses it by itself."""
