@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import os
+import sys
 import warnings
+from contextlib import suppress
 from functools import cache
 from importlib import import_module
 from types import ModuleType
@@ -16,14 +18,27 @@ def load(module: str) -> ModuleType | None:
     variable ``SVNN_NUMBA`` is ``0``: set it to run, or to test, the library without the kernels although numba is
     installed. A kernel that does not compile is an error.
 
-    The first call on a machine compiles the kernels, for some seconds; :mod:`svnn._jit` says where they are kept.
+    The first call on a machine compiles the kernels, for some seconds, and says so on standard error;
+    :mod:`svnn._jit` says where they are kept.
     """
     if os.environ.get("SVNN_NUMBA") == "0" or not _has_numba():
         return None
     return _module(module)
 
 
-_module = cache(import_module)
+@cache
+def _module(name: str) -> ModuleType:
+    from svnn._jit import cache_folder
+
+    folder = cache_folder()
+    mark = None if folder is None else folder / f"{name}.compiled"
+    if mark is None or not mark.exists():
+        print("svnn: compiling kernels for this processor, which takes some seconds once ...", file=sys.stderr)
+    module = import_module(name)
+    if mark is not None:
+        with suppress(OSError):  # the line is then shown again
+            mark.touch()
+    return module
 
 
 @cache

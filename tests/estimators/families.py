@@ -11,9 +11,12 @@ _QUICK = {"max_epochs": 4, "random_state": 0}
 _GRAPH = {"n_neighbors": 2, "readout": "weighted", **_QUICK}
 
 REGRESSORS = {
-    "svnn": SVNNRegressor(hidden=(8, 4), dropout=0.3, **_QUICK),
-    "stochastic": SVNNRegressor(covariance=ACV(density=0.5), resample="forward", readout="flatten", **_QUICK),
-    "without norm": SVNNRegressor(batch_norm=False, readout="mean", mlp=(), **_QUICK),
+    "svnn": SVNNRegressor(members=2, **_QUICK),
+    "deep": SVNNRegressor(members=2, hidden=(8, 4), batch_norm=True, dropout=0.3, **_QUICK),
+    "stochastic": SVNNRegressor(
+        members=2, covariance=ACV(density=0.5), resample="forward", readout="flatten", **_QUICK
+    ),
+    "mean": SVNNRegressor(members=1, readout="mean", mlp=(), **_QUICK),
     "mlp": baselines.MLPRegressor(hidden=(8,), dropout=0.3, **_QUICK),
     "pca": baselines.PCAMLPRegressor(n_components=3, **_QUICK),
     "kernel": baselines.PCAMLPRegressor(n_components=3, reduction="kernel", max_observations=50, **_QUICK),

@@ -73,7 +73,7 @@ def test_a_wrong_number_of_values_per_node_is_an_error(rng):
         ({"resample": "often"}, "resample must be one of"),
         ({"lr": 0}, "lr must be a positive number"),
         ({"patience": -1}, "patience must be None or a positive integer"),
-        ({"max_epochs": 3.5}, "max_epochs must be "auto" or a positive integer"),
+        ({"max_epochs": 3.5}, 'max_epochs must be "auto" or a positive integer'),
         ({"hidden": 32}, "hidden must be a sequence"),
         ({"mlp": (8.0,)}, "mlp must be a sequence"),
         ({"callbacks": None}, "callbacks must be"),

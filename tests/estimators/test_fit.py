@@ -19,7 +19,7 @@ from svnn.covariance._resolve import NAMES
 from svnn.estimators._training_data import split_rows
 from svnn.estimators.baselines import PCASVMRegressor
 
-QUICK = {"max_epochs": 30, "hidden": (8,), "random_state": 0}
+QUICK = {"members": 2, "max_epochs": 30, "hidden": (8,), "random_state": 0}
 
 
 def test_regression_learns(data):

@@ -9,7 +9,7 @@ import torch
 
 from svnn import RCV, HardThreshold, SampleCovariance, SVNNRegressor, as_operator
 
-QUICK = {"max_epochs": 20, "hidden": (8, 8), "random_state": 0}
+QUICK = {"members": 2, "max_epochs": 20, "hidden": (8, 8), "random_state": 0}
 
 
 @pytest.fixture

@@ -35,10 +35,12 @@ SLOPES = {"leaky_relu": 0.01, "relu": 0.0, "identity": 1.0, "silu": 2.0}
 SILU = SLOPES["silu"]
 
 _FAST = {"nogil": True, "fastmath": {"reassoc", "contract", "nsz", "arcp"}, "error_model": "numpy"}
+#: Functions that only these functions call need no way in from Python: that saves a part of the compiling.
+_INNER = {**_FAST, "no_cpython_wrapper": True, "no_cfunc_wrapper": True}
 _ROW = 4 * LANES  # bytes
 
 
-@cached_njit(**_FAST)
+@cached_njit(**_INNER)
 def _activate(slope: np.ndarray, values: int, scale: int, rates: int) -> None:
     if slope[0] == SILU:
         silu(values, scale, rates)
@@ -46,7 +48,7 @@ def _activate(slope: np.ndarray, values: int, scale: int, rates: int) -> None:
         lines(slope.ctypes.data, values, scale, rates)
 
 
-@cached_njit(**_FAST)
+@cached_njit(**_INNER)
 def _forward(
     z: np.ndarray,
     scale: np.ndarray,
@@ -91,7 +93,7 @@ def _forward(
         weight, start = bias + 4 * b, after
 
 
-@cached_njit(**_FAST)
+@cached_njit(**_INNER)
 def _backward(
     z: np.ndarray,
     theta: np.ndarray,
@@ -150,7 +152,7 @@ def _backward(
         gradient[i] += total(by_tap + i * _ROW)
 
 
-@cached_njit(**_FAST)
+@cached_njit(**_INNER)
 def _losses(outputs: np.ndarray, targets: np.ndarray, share: np.ndarray, code: int, errors: np.ndarray) -> float:
     """Return the sum of the losses of LANES samples, each times its share, and set ``errors`` to the derivatives.
 
@@ -186,7 +188,7 @@ def _losses(outputs: np.ndarray, targets: np.ndarray, share: np.ndarray, code: i
     return result
 
 
-@cached_njit(**_FAST)
+@cached_njit(**_INNER)
 def _gather(source: np.ndarray, rows: np.ndarray, lanes: np.ndarray) -> None:
     """Set ``lanes`` (size, LANES) to rows of ``source`` (t, size), at most LANES, side by side; the rest to zero."""
     if len(rows) < LANES:
@@ -197,7 +199,7 @@ def _gather(source: np.ndarray, rows: np.ndarray, lanes: np.ndarray) -> None:
             lanes[i, k] = row[i]
 
 
-@cached_njit(**_FAST)
+@cached_njit(**_INNER)
 def _step(
     gradient: np.ndarray,
     theta: np.ndarray,

@@ -221,7 +221,8 @@ class StackedTrainer(Trainer):
         return found, y if part is None else y[part]
 
     def keep(self, members: Sequence[int]) -> None:
-        self.best[members] = self.average[members]
+        for member in members:
+            self.best[member].copy_(self.average[member])
 
     def restore(self) -> None:
         self.average = self.best
