@@ -245,7 +245,7 @@ class CovarianceNetwork(GivenCovariance, FilterParameters, PooledNodes, NetworkE
         noise = noise_generators(len(networks), draws, device)
         self._whitening: Tensor | None = None
         if self.basis == "orthonormal" and isinstance(batch.x, PowerSignals):
-            T = self._whitening = batch.x.whitening()
+            T = self._whitening = batch.x[batch.weight.amax(0) > 0].whitening()  # of the rows that count
             same = validation is not None and validation.data.x is batch.x
             batch.x = batch.x.transformed(T)
             if validation is not None:
