@@ -158,7 +158,7 @@ class StackedTrainer(Trainer):
         self.networks, self.plan, self.loss, self.data, self.validation = networks, plan, loss, data, validation
         self.optimiser, self.noise, self.n_members = optimiser, noise, len(networks)
         self.x = _values(data)
-        self.held = None if validation is None else self.x if validation.data is data else _values(validation.data)
+        self.held = None if validation is None else self.x if validation.data.x is data.x else _values(validation.data)
         self.theta = torch.stack([plan.vector(network) for network in networks])
         self.moments = torch.zeros(self.n_members, 2, self.theta.shape[1], device=self.theta.device)
         self.average, self.best = self.theta.clone(), self.theta.clone()
