@@ -13,8 +13,10 @@ from hypothesis import strategies as st
 from sklearn.base import clone
 
 from filters_by_hand import symmetric
+from model_files import forge, read
 from strategies import seeds
 from svnn import SVNNClassifier, SVNNRegressor, load
+from svnn.estimators._model_file import ModelFileError
 from svnn.estimators._training_data import member_folds
 from svnn.nn import SVNN, Members
 from svnn.stability import certificate, network_response
@@ -195,6 +197,26 @@ def test_a_stored_model_is_the_same_to_the_last_bit(name, data, tmp_path, reques
     assert (tmp_path / "again.safetensors").read_bytes() == (tmp_path / "model.safetensors").read_bytes()
 
 
+@pytest.mark.parametrize("members", [0, 2, 4, 10**12, -1, 1.5, "3", None])
+def test_a_file_with_another_number_of_members_is_damaged(members, regressor, tmp_path):
+    path = tmp_path / "model.safetensors"
+    regressor.save(path)
+    tensors, header = read(path)
+    forge(path, tensors, header | {"members": members})
+    with pytest.raises(ModelFileError, match="damaged"):
+        load(path, device="cpu")
+
+
+@pytest.mark.parametrize("noise", [[-1.0], [np.nan], [np.inf], [1.0, 1.0], 1.0, [1]])
+def test_a_file_with_other_deviations_is_damaged(noise, regressor, tmp_path):
+    path = tmp_path / "model.safetensors"
+    regressor.save(path)
+    tensors, header = read(path)
+    forge(path, tensors | {"noise": torch.tensor(noise)}, header)
+    with pytest.raises(ModelFileError, match="damaged"):
+        load(path, device="cpu")
+
+
 @pytest.mark.parametrize("name", ["regressor", "classifier"])
 def test_a_pickled_model_is_the_same(name, data, request):
     X, model = data[0], request.getfixturevalue(name)
@@ -369,7 +391,7 @@ def test_folds_are_disjoint_parts_of_the_rows_with_weight(weight, fraction, n_me
     assert len(distinct) == min(n_folds, n_members)
     for member, fold in enumerate(folds):  # more members than folds begin again
         np.testing.assert_array_equal(fold, folds[member % n_folds])
-        assert 1 <= len(fold) and abs(len(fold) - len(rows) / n_folds) < 1
+        assert len(fold) and abs(len(fold) - len(rows) / n_folds) < 1
         assert 0.6 * fraction * len(rows) - 1 <= len(fold) <= 1.5 * fraction * len(rows) + 1
     if n_members >= n_folds:
         assert set(together) == set(rows)

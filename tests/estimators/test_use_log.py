@@ -233,9 +233,7 @@ def test_single_precision_data_give_nearly_the_same_shift(data):
     single = SVNNRegressor(**QUICK).fit(X, y)
     double = SVNNRegressor(**QUICK).fit(X.astype(np.float64), y)
     assert np.linalg.eigvalsh(double.covariance_ / double._scale)[0] < 1e-6
-    np.testing.assert_allclose(
-        single.operator_.to_dense().numpy(), double.operator_.to_dense().numpy(), atol=1e-3
-    )
+    np.testing.assert_allclose(single.operator_.to_dense().numpy(), double.operator_.to_dense().numpy(), atol=1e-3)
     np.testing.assert_allclose(single.predict(X), double.predict(X), rtol=0, atol=1e-2 * y.std())
 
 

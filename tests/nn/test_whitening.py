@@ -159,7 +159,9 @@ def test_the_trained_outputs_are_the_predicted_ones(order, data):
 
 def test_both_bases_train_the_same_kind_of_network(data):
     X, y = data
-    models = [SVNNRegressor(basis=basis, max_epochs=60, random_state=0).fit(X, y) for basis in ("orthonormal", "powers")]
+    models = [
+        SVNNRegressor(basis=basis, max_epochs=60, random_state=0).fit(X, y) for basis in ("orthonormal", "powers")
+    ]
     a, b = (model.module_.state_dict() for model in models)
     assert {name: value.shape for name, value in a.items()} == {name: value.shape for name, value in b.items()}
     assert all(model.score(X, y) > 0.9 for model in models)

@@ -109,7 +109,8 @@ MODELS = {
     "relu in a deep head": {"mlp": (6, 4), "activation": "relu", "readout": "mean"},
     "no dropout": {"node_dropout": 0.0},
     "much dropout": {"node_dropout": 0.3},
-    "all dropped but few": {"node_dropout": 0.9, "readout": "mean"},
+    "most dropped": {"node_dropout": 0.9, "readout": "mean"},
+    "nearly all dropped": {"node_dropout": 1 - 1e-9},
     "batches of 7": {"batch_size": 7},
     "batches of 45": {"batch_size": 45},
     "one batch": {"batch_size": None},
@@ -178,8 +179,10 @@ def test_the_kernel_validates_on_data_of_its_own(fit):
 
 @pytest.mark.parametrize(
     "name",
-    ["defaults", "relu", "mean", "linear head", "deep head", "much dropout", "batches of 7", "no average"]
-    + ["weight decay", "powers", "one member", "one batch"],
+    [
+        *("defaults", "relu", "mean", "linear head", "deep head", "much dropout", "batches of 7", "no average"),
+        *("weight decay", "powers", "one member", "one batch", "nearly all dropped"),
+    ],
 )
 def test_stacked_networks_train_as_modules_do(name, fit):
     X, y = problem(n_values=2, n_outputs=2)
@@ -249,6 +252,12 @@ def test_without_numba_predictions_are_nearly_the_same(monkeypatch, fit):
     assert not has_kernel(Plan.of(network(), 5), CPU)
     found = copy.deepcopy(model).fit(X, y).predict(X)
     np.testing.assert_allclose(found, expected, rtol=0, atol=1e-3 * y.std())
+
+
+@pytest.mark.parametrize("kind", [pytest.param(CompiledTrainer, marks=needs_numba), StackedTrainer])
+def test_signals_that_are_held_out_in_turn_are_stored_once(kind):
+    made = trainer(kind, torch.randn(40, 5, 1))
+    assert made.held is made.x
 
 
 # -- threads, memory and numbers that are none ----------------------------------------------------------
@@ -385,7 +394,7 @@ def test_signals_that_are_not_finite_are_an_error(activation, loss, wrong):
     x[20] = wrong
     made = trainer(CompiledTrainer, x, loss, activation=activation)
     options = {"lr": 0.02, "schedule": one_cycle, "max_epochs": 3, "patience": None, "batch_size": 16}
-    with pytest.raises(FloatingPointError, match="the training loss became .* in epoch 1"):
+    with pytest.raises(FloatingPointError, match=r"the training loss became \S+ in epoch 1"):
         train(made, len(x), **options)
 
 
