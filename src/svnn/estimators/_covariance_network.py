@@ -242,10 +242,9 @@ class CovarianceNetwork(GivenCovariance, FilterParameters, PooledNodes, NetworkE
         """Return what trains the networks: for those of one layer on known signals, a faster way than by modules."""
         device = next(networks[0].parameters()).device
         batch, validation = self._batches(data, device)
-        noise = noise_generators(len(networks), draws, device)
         self._whitening: Tensor | None = None
         if self.basis == "orthonormal" and isinstance(batch.x, PowerSignals):
-            T = self._whitening = batch.x.whitening()
+            T = self._whitening = batch.x[batch.weight.amax(0) > 0].whitening()  # of the rows that count
             same = validation is not None and validation.data.x is batch.x
             batch.x = batch.x.transformed(T)
             if validation is not None:
@@ -253,8 +252,9 @@ class CovarianceNetwork(GivenCovariance, FilterParameters, PooledNodes, NetworkE
         first = cast(SVNN, networks[0])
         plan = Plan.of(first, self.n_features_in_) if isinstance(batch.x, PowerSignals) else None
         if plan is None:
-            shifts = self._shifts(rng)
+            shifts, noise = self._shifts(rng), noise_generators(len(networks), draws, device)
             return ModuleTrainer(networks, self._loss, batch, validation, shifts, self._optimiser, noise)
+        noise = noise_generators(len(networks), draws, torch.device("cpu"))
         kind = CompiledTrainer if has_kernel(plan, device) else StackedTrainer
         trainer = kind(cast("list[SVNN]", networks), plan, self._loss, batch, validation, self._optimiser, noise)
         if isinstance(trainer, CompiledTrainer):

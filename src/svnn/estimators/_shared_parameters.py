@@ -111,7 +111,7 @@ class TrainingParameters:
         default=0.1,
         rule=number(0, 1),
         doc="""Share of the rows held out for early stopping where ``fit`` gets no ``validation_data``; 0 watches the
-        training loss instead.""",
+        training loss instead. Each of several members holds out other rows, at most half of them.""",
     )
     device: str = parameter(default="auto", rule=anything("str"), doc='"auto" is the GPU where there is one.')
     random_state: RandomState = parameter(

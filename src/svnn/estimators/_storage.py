@@ -175,13 +175,16 @@ def _restore(kind: type, tensors: dict[str, Tensor], header: Json, device: torch
     estimator.covariance_estimator_ = decode_fitted(header.get("covariance_estimator"), estimator.covariance_, tensors)
     estimator.operator_ = _get_operator(tensors, header["operator"], n, device)
     n_members = _whole(header.get("members", 1), "members")  # older files have one
+    _must(n_members <= len(tensors), "members")
     prefixes = ["module."] if n_members == 1 else [f"module.members.{i}." for i in range(n_members)]
     networks = [_get_module(estimator, tensors, header["module"], prefix) for prefix in prefixes]
+    stored = sum(name.startswith("module.") for name in tensors)
+    _must(stored == sum(len(network.state_dict()) for network in networks), "members")
     estimator.module_ = (networks[0] if n_members == 1 else Members(networks)).to(device).eval()
     if isinstance(estimator, SVNNRegressor) and header.get("noise") is not None:  # older files have none
         noise = estimator._noise = decode(header["noise"], tensors)
         _must(noise.shape == (estimator._targets.n_outputs,) and noise.dtype == np.float64, "noise")
-        _must(bool((noise >= 0).all()), "noise")
+        _must(bool(np.isfinite(noise).all() and (noise >= 0).all()), "noise")
     history = estimator.history_ = header["history"]
     numbers = [value for values in history.values() for value in values]
     _must(all(isinstance(value, (int, float)) for value in numbers), "history")

@@ -96,8 +96,11 @@ class SeededDropout(nn.Dropout):
 
 
 def drop_threshold(p: float) -> int:
-    """Return the number below which a draw of 16 bits, from -32768 on, falls with probability ``p``."""
-    return round(p * _LEVELS) - _LEVELS // 2
+    """Return the number below which a draw of 16 bits, from -32768 on, falls with probability ``p``.
+
+    However close ``p`` is to 1, one draw of all does not.
+    """
+    return min(round(p * _LEVELS), _LEVELS - 1) - _LEVELS // 2
 
 
 def node_draws(n_rows: int, n_nodes: int, generator: torch.Generator | None) -> Tensor:
@@ -123,7 +126,7 @@ class NodeDropout(SeededDropout):
     def forward(self, x: Tensor) -> Tensor:
         if not self.training or self.p == 0:
             return x
-        if x.device.type != "cpu" or drop_threshold(self.p) >= _LEVELS // 2:
+        if x.device.type != "cpu":
             return super().forward(x)
         return x * node_factors(x.numel() // x.shape[-1], x.shape[-1], self.p, self.generator).view(x.shape).to(x)
 

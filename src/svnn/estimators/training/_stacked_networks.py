@@ -159,7 +159,7 @@ class StackedTrainer(Trainer):
         self.optimiser, self.noise, self.n_members = optimiser, noise, len(networks)
         self.watched = watched_members(validation, len(networks))
         self.x = _values(data)
-        self.held = None if validation is None else self.x if validation.data is data else _values(validation.data)
+        self.held = None if validation is None else self.x if validation.data.x is data.x else _values(validation.data)
         self.theta = torch.stack([plan.vector(network) for network in networks])
         self.moments = self.theta.new_zeros(self.n_members, 2, self.theta.shape[1])
         self.average, self.best = self.theta.clone(), self.theta.clone()
