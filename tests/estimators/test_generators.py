@@ -13,9 +13,9 @@ from sklearn.base import clone
 
 from estimators.families import CLASSIFIERS, REGRESSORS, each
 from svnn import SVNNRegressor, load
-from svnn.estimators.training import draw_weights, train
 from svnn.estimators.baselines._graph import GCN
 from svnn.estimators.baselines._mlp import MLP
+from svnn.estimators.training import draw_weights, train
 from svnn.estimators.training._loop import constant
 from svnn.nn import SVNN, Readout
 

@@ -265,9 +265,11 @@ class CovarianceNetwork(GivenCovariance, FilterParameters, PooledNodes, NetworkE
     def _finish(self, networks: list[nn.Module], trainer: Trainer, data: TrainingData) -> None:
         """Take over the trained networks, with filters of powers of the covariance."""
         members = cast("list[SVNN]", networks)
-        for network in members if self._whitening is not None else ():
+        T = self._whitening
+        for network in members if T is not None else ():
+            assert T is not None
             weight = cast(CovarianceFilter, network.filters[0]).weight
-            flat = self._whitening.to(weight.device).T @ weight.flatten(0, 1).double()
+            flat = T.to(weight.device).T @ weight.flatten(0, 1).double()
             weight.copy_(flat.view(weight.shape))
         del self._whitening
         self.module_ = members[0] if len(members) == 1 else Members(members).eval()
@@ -356,7 +358,8 @@ class CovarianceNetwork(GivenCovariance, FilterParameters, PooledNodes, NetworkE
     @property
     def _scale(self) -> float:
         """What the covariance was divided by."""
-        return float(self._trained_with.get("scale") or self.operator_.scale or 1.0)
+        found: Any = self._trained_with.get("scale")
+        return float(found or self.operator_.scale or 1.0)
 
     def save(self, path: PathLike) -> None:
         """Write the fitted estimator to ``path``: one safetensors file, its header in JSON.

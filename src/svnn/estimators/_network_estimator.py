@@ -189,9 +189,7 @@ class NetworkEstimator(TrainingParameters, SeenFeatures, ABC, BaseEstimator):
         device = next(networks[0].parameters()).device
         batch, validation = self._batches(data, device)
         noise = noise_generators(len(networks), draws, device)
-        return ModuleTrainer(
-            networks, self._loss, batch, validation, self._shifts(rng), self._optimiser, noise
-        )
+        return ModuleTrainer(networks, self._loss, batch, validation, self._shifts(rng), self._optimiser, noise)
 
     @property
     def _optimiser(self) -> Optimiser:

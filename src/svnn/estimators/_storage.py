@@ -29,8 +29,8 @@ from svnn.estimators._stored_values import (
     encode_fitted,
     encode_labels,
 )
-from svnn.estimators.training import pick_device, plain_torch
 from svnn.estimators._training_data import LabelTargets, NumberTargets, Standardizer, Targets
+from svnn.estimators.training import pick_device, plain_torch
 from svnn.nn import SVNN, Members
 from svnn.nn._layers import ACTIVATIONS
 from svnn.operators import CovarianceOperator, CSROperator, DenseOperator, LowRankOperator

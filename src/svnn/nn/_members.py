@@ -59,9 +59,7 @@ class Members(nn.Module):
         x, shift = self._shifted(x, shift)
         return torch.cat([member.embed(x, shift) for member in self.networks], -1)
 
-    def _shifted(
-        self, x: Tensor | ShiftedSignals, shift: ShiftLike
-    ) -> tuple[Tensor | ShiftedSignals, ShiftLike]:
+    def _shifted(self, x: Tensor | ShiftedSignals, shift: ShiftLike) -> tuple[Tensor | ShiftedSignals, ShiftLike]:
         """Shift signals once for all members, where it is the same shift every time."""
         order = self.networks[0].order
         plain = isinstance(x, Tensor) and x.ndim == 3 and not isinstance(shift, (list, tuple)) and order > 0

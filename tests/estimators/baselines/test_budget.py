@@ -23,7 +23,9 @@ def calls(monkeypatch):
     calls, train = [], _network_estimator.train
 
     def record(trainer, n_rows, **options):
-        calls.append((trainer.data, trainer.validation.data, {**options, "generator": options["generator"].initial_seed()}))
+        calls.append(
+            (trainer.data, trainer.validation.data, {**options, "generator": options["generator"].initial_seed()})
+        )
         return train(trainer, n_rows, **{**options, "max_epochs": 1})
 
     monkeypatch.setattr(_network_estimator, "train", record)

@@ -15,7 +15,14 @@ def trained():
     data = make_sparse_cov(n_samples=80, n_features=10, random_state=0)
     Z = (data.X - data.X.mean(0)) / data.X.std(0)
     labels = (data.y > np.median(data.y)).astype(int)
-    options = {"covariance": "sample", "use": "covariance", "standardize": False, "hidden": (4,), "max_epochs": 10, "random_state": 0}
+    options = {
+        "covariance": "sample",
+        "use": "covariance",
+        "standardize": False,
+        "hidden": (4,),
+        "max_epochs": 10,
+        "random_state": 0,
+    }
     return Z, SVNNRegressor(**options).fit(Z, data.y), SVNNClassifier(**options).fit(Z, labels)
 
 
@@ -50,8 +57,8 @@ def test_a_linear_network_has_the_closed_form_of_its_filter(trained):
     """One linear layer of order 2: its embedding's error is that of its bank with a shared realisation."""
     Z, _, _ = trained
     model = SVNNRegressor(
-        covariance="sample", use="covariance", members=1, standardize=False, hidden=(3,), activation="identity", batch_norm=False, max_epochs=3,
-        random_state=0,
+        covariance="sample", use="covariance", members=1, standardize=False, hidden=(3,), activation="identity",
+        max_epochs=3, random_state=0,
     ).fit(Z, Z[:, 0])  # fmt: skip
     acv = ACV(density=0.5).fit(Z)
     error = monte_carlo_network(model, acv, Z, reference=acv.sample_covariance_, n_draws=400, random_state=0)

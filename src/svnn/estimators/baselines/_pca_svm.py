@@ -18,7 +18,6 @@ from svnn._validation import at_once
 from svnn.covariance._resolve import fit_covariance, resolve
 from svnn.estimators._covariance_network import GivenCovariance, known_covariance, plain_covariance
 from svnn.estimators._shared_parameters import ClassWeight, SeenFeatures, TrainingParameters
-from svnn.estimators.training import plain_torch
 from svnn.estimators._training_data import (
     SQUARES,
     LabelTargets,
@@ -31,6 +30,7 @@ from svnn.estimators._training_data import (
     relative,
 )
 from svnn.estimators.baselines._reduction import PrincipalComponents, ReducedNodes, possible_components, reduce_nodes
+from svnn.estimators.training import plain_torch
 from svnn.functional._array import generator
 from svnn.functional.eigenvectors import align_signs, leading_eigenvectors
 from svnn.operators import CovarianceOperator, as_operator

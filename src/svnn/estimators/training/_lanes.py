@@ -55,9 +55,7 @@ class _Lanes:
     def _places(self, address: Any, row: Any) -> list[Any]:
         base = self.builder.inttoptr(address, _VECTOR.as_pointer())
         first = ir.Constant(_I64, 0) if row is None else self.builder.mul(row, ir.Constant(_I64, _PARTS))
-        return [
-            self.builder.gep(base, [self.builder.add(first, ir.Constant(_I64, part))]) for part in range(_PARTS)
-        ]
+        return [self.builder.gep(base, [self.builder.add(first, ir.Constant(_I64, part))]) for part in range(_PARTS)]
 
     def spread(self, address: Any, index: Any) -> list[Any]:
         """Return the ``index``-th number at an address in all lanes."""
@@ -94,7 +92,8 @@ class _Lanes:
     def positive(self, a: list[Any], yes: list[Any], no: list[Any]) -> list[Any]:
         zero = ir.Constant(_VECTOR, [0.0] * _WIDTH)
         return [
-            self.builder.select(self.builder.fcmp_ordered(">", x, zero), y, n) for x, y, n in zip(a, yes, no, strict=True)
+            self.builder.select(self.builder.fcmp_ordered(">", x, zero), y, n)
+            for x, y, n in zip(a, yes, no, strict=True)
         ]
 
     def exponential(self, a: list[Any]) -> list[Any]:
@@ -153,10 +152,10 @@ def _loop(builder: Any, count: Any) -> Any:
     return cgutils.for_range(builder, count, intp=_I64)
 
 
-def _combine(lanes: _Lanes, builder: Any, factors: Any, stride: Any, count: Any, rows: Any, start: Any, target: Any) -> None:
+def _combine(lanes: _Lanes, builder: Any, factors: Any, count: Any, rows: Any, start: Any, target: Any) -> None:
     slots = lanes.slots(lanes.spread(start, ir.Constant(_I64, 0)))
     with _loop(builder, count) as loop:
-        factor = lanes.spread(factors, builder.mul(loop.index, stride))
+        factor = lanes.spread(factors, loop.index)
         product = lanes.multiply(factor, lanes.load(rows, loop.index))
         for slot, value in zip(slots, lanes.add([builder.load(s) for s in slots], product), strict=True):
             builder.store(value, slot)
@@ -228,8 +227,8 @@ def _dots(lanes: _Lanes, builder: Any, row: Any, count: Any, others: Any, target
         builder.store(builder.fadd(builder.load(at), found), at)
 
 
-#: combine(factors, stride, count, rows, start, target): target = start[0] + Σ_k factors[k · stride] rows[k].
-combine = _operation(6, _combine)
+#: combine(factors, count, rows, start, target): target = start[0] + Σ_k factors[k] rows[k].
+combine = _operation(5, _combine)
 #: spread(factors, count, source, rows): rows[k] += factors[k] source.
 spread = _operation(4, _spread)
 #: accumulate(source, count, others, rows): rows[k] += source others[k].

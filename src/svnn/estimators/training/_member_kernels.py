@@ -76,7 +76,7 @@ def _forward(
         signal, kept = z.ctypes.data + node * p * _ROW, scale.ctypes.data + node * _ROW
         for i in range(f):
             u = hidden.ctypes.data + (node * f + i) * _ROW
-            combine(parameters + 4 * i * p, 1, p, signal, biases + 4 * i, u)
+            combine(parameters + 4 * i * p, p, signal, biases + 4 * i, u)
             _activate(slope, u, kept, rates.ctypes.data + (node * f + i) * _ROW)
             spread(readout + 4 * node * heads, heads, u, pooled + i * heads * _ROW)
     share = np.full(1, 1 / n, np.float32)
@@ -86,7 +86,7 @@ def _forward(
         a, b = widths[layer], widths[layer + 1]
         bias, after = weight + 4 * a * b, start + a * _ROW
         for j in range(b):
-            combine(weight + 4 * j * a, 1, a, start, bias + 4 * j, after + j * _ROW)
+            combine(weight + 4 * j * a, a, start, bias + 4 * j, after + j * _ROW)
             if layer < len(widths) - 2:
                 row = after + j * _ROW
                 _activate(slope, row, one.ctypes.data, slopes.ctypes.data + (row - pooled))
@@ -142,7 +142,7 @@ def _backward(
             u, rate = hidden.ctypes.data + (node * f + i) * _ROW, rates.ctypes.data + (node * f + i) * _ROW
             error = pooled + i * heads * _ROW
             accumulate(u, heads, error, by_head)
-            combine(readout, 1, heads, error, zero.ctypes.data, back)
+            combine(readout, heads, error, zero.ctypes.data, back)
             multiply_rows(rate, 1, back)
             add_row(back, by_bias + i * _ROW)
             accumulate(back, p, signal, by_tap + i * p * _ROW)
@@ -338,9 +338,7 @@ def evaluate(
     for start in range(0, len(rows), LANES):
         some = rows[start : start + LANES]
         _gather(signals, some, z)
-        _forward(
-            z.reshape(n, p, LANES), scale, theta, heads, widths, slope, hidden, derivative, values, slopes
-        )
+        _forward(z.reshape(n, p, LANES), scale, theta, heads, widths, slope, hidden, derivative, values, slopes)
         for k in range(len(some)):
             for j in range(widths[-1]):
                 outputs[start + k, j] = values[n_values - widths[-1] + j, k]

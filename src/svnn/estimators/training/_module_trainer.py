@@ -181,7 +181,7 @@ class ModuleTrainer(Trainer):
 
     def validate(self) -> np.ndarray:
         losses = np.zeros(self.n_members)
-        for member in np.flatnonzero(self.watched):
+        for member in np.flatnonzero(self.watched).tolist():
             assert self.validation is not None
             values = self.loss(*self.held_out(member))
             losses[member] = float(weighted(values, self.validation.weight(member).to(self.device)))

@@ -10,14 +10,22 @@ import math
 from collections.abc import Sequence
 from dataclasses import dataclass
 from itertools import pairwise
+from typing import cast
 
 import numpy as np
 import torch
 from torch import Tensor, nn
 
 from svnn.estimators.training._loop import Loss, Trainer, weighted
-from svnn.estimators.training._module_trainer import Batch, Optimiser, Validation, decay_at, readout_rate, watched_members
-from svnn.nn import SVNN
+from svnn.estimators.training._module_trainer import (
+    Batch,
+    Optimiser,
+    Validation,
+    decay_at,
+    readout_rate,
+    watched_members,
+)
+from svnn.nn import SVNN, CovarianceFilter
 from svnn.nn._layers import ACTIVATIONS, node_factors
 from svnn.nn._shifted import PowerSignals
 
@@ -52,9 +60,9 @@ class Plan:
             return None
         if not isinstance(network.norms[0], nn.Identity):
             return None
-        k, n_in, n_out = filters[0].weight.shape
+        k, n_in, n_out = _first(network).weight.shape
         heads = len(readout.weight) if readout.kind == "weighted" else 1
-        layers = [layer for layer in network.head if isinstance(layer, nn.Linear)]
+        layers = _linear(network)
         return cls(
             n_nodes=n_nodes,
             n_inputs=k * n_in,
@@ -84,15 +92,13 @@ class Plan:
         """Return the parts of vectors (…, D), each of its shape."""
         sizes = [math.prod(shape) for shape in self.shapes]
         pieces = theta.split(sizes, -1)
-        return [
-            piece.reshape(*theta.shape[:-1], *shape) for piece, shape in zip(pieces, self.shapes, strict=True)
-        ]
+        return [piece.reshape(*theta.shape[:-1], *shape) for piece, shape in zip(pieces, self.shapes, strict=True)]
 
     def vector(self, network: SVNN) -> Tensor:
         """Return the weights of a network as one vector."""
-        layers = [layer for layer in network.head if isinstance(layer, nn.Linear)]
-        layer, readout = network.filters[0], network.readout
+        layers, layer, readout = _linear(network), _first(network), network.readout
         weights = readout.weight.T if self.learns_readout else torch.ones(self.n_nodes, 1)
+        assert layer.bias is not None
         found = [layer.weight.flatten(0, 1).T, layer.bias, weights.to(layer.weight)]
         first = layers[0].weight.unflatten(1, (self.heads, self.n_filters)).transpose(1, 2).flatten(1)
         for number, linear in enumerate(layers):
@@ -102,15 +108,15 @@ class Plan:
     @torch.no_grad()
     def write(self, theta: Tensor, network: SVNN) -> None:
         """Give the weights of a vector to a network."""
-        layer, readout = network.filters[0], network.readout
+        layer, readout = _first(network), network.readout
         filters, biases, weights, *head = self.parts(theta)
         layer.weight.copy_(filters.T.reshape(layer.weight.shape))
+        assert layer.bias is not None
         layer.bias.copy_(biases)
         if self.learns_readout:
             readout.weight.copy_(weights.T)
-        linear = [part for part in network.head if isinstance(part, nn.Linear)]
         head[0] = head[0].unflatten(1, (self.n_filters, self.heads)).transpose(1, 2).flatten(1)
-        for part, weight, bias in zip(linear, head[::2], head[1::2], strict=True):
+        for part, weight, bias in zip(_linear(network), head[::2], head[1::2], strict=True):
             part.weight.copy_(weight)
             part.bias.copy_(bias)
 
@@ -205,7 +211,7 @@ class StackedTrainer(Trainer):
 
     def validate(self) -> np.ndarray:
         losses = np.zeros(self.n_members)
-        for member in np.flatnonzero(self.watched):
+        for member in np.flatnonzero(self.watched).tolist():
             assert self.validation is not None
             losses[member] = float(weighted(self.loss(*self.held_out(member)), self.validation.weight(member)))
         return losses
@@ -229,6 +235,16 @@ class StackedTrainer(Trainer):
         for theta, network in zip(self.best, self.networks, strict=True):
             self.plan.write(theta, network)
             network.eval()
+
+
+def _first(network: SVNN) -> CovarianceFilter:
+    """Return the only layer of a network."""
+    return cast(CovarianceFilter, network.filters[0])
+
+
+def _linear(network: SVNN) -> list[nn.Linear]:
+    """Return the layers of the head."""
+    return [layer for layer in network.head if isinstance(layer, nn.Linear)]
 
 
 def _values(data: Batch) -> Tensor:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
+from typing import Any
 
 import numpy as np
 
@@ -236,7 +237,7 @@ def _of_network(
 
 def _of_mean(members: tuple[Certificate, ...]) -> Certificate:
     """Return the certificate of the mean of several networks, and of their embeddings side by side."""
-    bounds = [member.output if member.per_sample is None else member.per_sample for member in members]
+    bounds: Any = [member.output if member.per_sample is None else member.per_sample for member in members]
     mean = np.mean(bounds, axis=0) * (1 + ROUNDING)
     worst = max(members, key=float)
     return replace(

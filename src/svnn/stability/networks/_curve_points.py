@@ -124,7 +124,8 @@ def _run(network: Movable, covariance: Matrix | BaseEstimator, seed: int, X: np.
             covariance.set_params(random_state=seed)
     network = network.on(covariance, X=X)
     # The logarithm of a covariance has no zeros; what is compared is the covariance itself.
-    shift = network.covariance_ if getattr(network, "_trained_with", {}).get("use") == "log" else network.operator_
+    logarithm = getattr(network, "_trained_with", {}).get("use") == "log"
+    shift = getattr(network, "covariance_" if logarithm else "operator_")
     return Outputs(network, numpy_matrix(shift), network.embed(X_test), network.predict(X_test))
 
 

@@ -60,9 +60,9 @@ def network_response(model: Network, lam: DataLike, scale: float | None = None) 
 
     Notes
     -----
-    The network runs on :math:`C / s`, or on the logarithm of that with ``use="log"``. Batch norm, as in prediction, multiplies every output of a bank by a number and
-    adds another. The former is part of the response; the latter does not depend on the signal and is left out. The
-    first layer sees standardised features.
+    The network runs on :math:`C / s`, or on the logarithm of that with ``use="log"``. Batch norm, as in prediction,
+    multiplies every output of a bank by a number and adds another. The former is part of the response; the latter does
+    not depend on the signal and is left out. The first layer sees standardised features.
 
     Examples
     --------
@@ -73,11 +73,10 @@ def network_response(model: Network, lam: DataLike, scale: float | None = None) 
     [(20, 1, 4), (20, 4, 6)]
     """
     networks = networks_in(model)
-    fitted = hasattr(model, "operator_")
     if scale is None:
         scale = float(getattr(model, "_scale", 1.0))
     lam = numbers_in(lam) / scale
-    if fitted and model._as_trained("use") == "log":
+    if not isinstance(model, nn.Module) and model._as_trained("use") == "log":
         lam = log_eigenvalues(lam)
     members = [[values(weight, lam) for weight, _ in folded_layers(network)] for network in networks]
     return [np.concatenate(layer, -1) for layer in zip(*members, strict=True)]
