@@ -158,7 +158,8 @@ class NetworkEstimator(TrainingParameters, SeenFeatures, ABC, BaseEstimator):
         trainer = self._trainer(networks, data, draws, rng)
         n_rows = len(data.training.signals)
         batch_size = batch_rows(self.batch_size, n_rows)
-        n_epochs = epochs(self.max_epochs, self.schedule, len(batch_ends(n_rows, batch_size)))
+        n_batches, n_values = len(batch_ends(n_rows, batch_size)), data.training.signals.size
+        n_epochs = epochs(self.max_epochs, self.schedule, n_batches, n_values)
         quiet: AbstractContextManager[list[Callback]] = nullcontext([])
         with progress_bar(type(self).__name__, n_epochs) if self.verbose else quiet as progress:
             self.history_ = train(

@@ -81,7 +81,7 @@ class TrainingParameters:
         default="auto",
         rule=either(integer(1), "auto"),
         doc="""The most epochs to train for. "auto" is 1000 with a constant learning rate. With one cycle it is 120,
-        and down to 40 where an epoch has many batches.""",
+        and down to 40 where an epoch has many batches or there are many features.""",
     )
     patience: int | None = parameter(
         default=100,

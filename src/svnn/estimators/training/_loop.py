@@ -25,8 +25,9 @@ LOSSES: dict[str, Loss] = {
 }
 #: The share of the steps in which the learning rate rises, and the multiple of its largest value that it starts from.
 _RISE, _START = 0.3, 1 / 25
-#: The steps that a training of one cycle takes, unless that would be fewer or more epochs than these.
-_STEPS, _FEWEST_EPOCHS, _MOST_EPOCHS = 1500, 40, 120
+#: The steps that a training of one cycle takes, and the values of nodes that it passes, at most: unless that would be
+#: fewer or more epochs than these.
+_STEPS, _VALUES, _FEWEST_EPOCHS, _MOST_EPOCHS = 1500, 2e7, 40, 120
 #: The most epochs at a constant rate.
 _CONSTANT_EPOCHS = 1000
 
@@ -181,22 +182,25 @@ def batch_rows(batch_size: int | str | None, n_rows: int) -> int:
     return int(batch_size or n_rows)
 
 
-def epochs(max_epochs: int | str, schedule: str, n_batches: int) -> int:
-    """Return the most epochs to train for; "auto" takes fewer where an epoch has many batches.
+def epochs(max_epochs: int | str, schedule: str, n_batches: int, n_values: int) -> int:
+    """Return the most epochs to train for; "auto" takes fewer where an epoch has many batches, or many values.
 
     Examples
     --------
-    >>> epochs("auto", "one_cycle", 3), epochs("auto", "one_cycle", 21), epochs(7, "one_cycle", 3)
+    >>> epochs("auto", "one_cycle", 3, 10**4), epochs("auto", "one_cycle", 21, 10**5), epochs(7, "one_cycle", 3, 10)
     (120, 71, 7)
+    >>> epochs("auto", "one_cycle", 4, 54 * 7129)
+    51
     """
     if max_epochs != "auto":
         return int(max_epochs)
     if schedule == "constant":
         return _CONSTANT_EPOCHS
-    return min(max(_STEPS // n_batches, _FEWEST_EPOCHS), _MOST_EPOCHS)
+    wanted = min(_STEPS // n_batches, int(_VALUES / n_values))
+    return min(max(wanted, _FEWEST_EPOCHS), _MOST_EPOCHS)
 
 
 def weighted(values: Tensor, weight: Tensor) -> Tensor:
-    """Return the weighted mean of losses; a batch may hold only rows of zero weight, its loss is zero then."""
-    total = weight.sum()
-    return (values * weight).sum() / torch.where(total > 0, total, 1)
+    """Return the weighted mean of losses (…, t); a batch may hold only rows of zero weight, its loss is zero then."""
+    total = weight.sum(-1)
+    return (values * weight).sum(-1) / torch.where(total > 0, total, 1)

@@ -94,15 +94,15 @@ class Shifts:
 def readout_rate(n_nodes: int) -> float:
     """Return the multiple of the learning rate for the weights of the nodes in a readout.
 
-    They enter divided by N, so that a step of all of them moves the output by a step of one. N times that makes the
-    step of each weight what it is for weights of other layers; with many nodes, whose steps add up, less is enough.
+    They enter divided by N, so a step of one of them moves the output by an N-th of what a step of another weight
+    does. Up to 100 nodes that is made up for. With more nodes, whose steps add up, less is enough.
 
     Examples
     --------
-    >>> readout_rate(68), readout_rate(10000)
-    (68.0, 1000.0)
+    >>> readout_rate(68), readout_rate(5000), readout_rate(40000)
+    (68.0, 100.0, 200.0)
     """
-    return min(float(n_nodes), 10 * math.sqrt(n_nodes))
+    return max(min(float(n_nodes), 100.0), math.sqrt(n_nodes))
 
 
 class ModuleTrainer(Trainer):

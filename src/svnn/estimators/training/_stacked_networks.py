@@ -184,7 +184,8 @@ class StackedTrainer(Trainer):
         theta = self.theta.requires_grad_()
         outputs = self.plan.outputs(theta, self.x[rows], self._factors(len(rows)))
         y, weight = self.data.y[rows], self.data.weight[:, rows]
-        losses = torch.stack([weighted(self.loss(o, y), w) for o, w in zip(outputs, weight, strict=True)])
+        values = self.loss(outputs.flatten(0, 1), y.repeat(self.n_members, *[1] * (y.ndim - 1)))
+        losses = weighted(values.view(self.n_members, -1), weight)
         (gradient,) = torch.autograd.grad(losses.sum(), theta)
         self.theta = theta.detach()
         self._adam(gradient, rate)
