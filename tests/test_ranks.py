@@ -31,7 +31,9 @@ def test_nemenyi_of_the_same_example():
     assert alike([1.25, 2.0, 2.75], difference) == [(0, 2)]
 
 
-@pytest.mark.parametrize(("models", "level", "q"), [(2, 0.05, 1.960), (5, 0.05, 2.728), (9, 0.05, 3.102), (4, 0.1, 2.291)])
+@pytest.mark.parametrize(
+    ("models", "level", "q"), [(2, 0.05, 1.960), (5, 0.05, 2.728), (9, 0.05, 3.102), (4, 0.1, 2.291)]
+)
 def test_the_quantiles_are_those_of_the_printed_table(models, level, q):
     assert critical_difference(models, 1, level) == pytest.approx(q * sqrt(models * (models + 1) / 6), rel=1e-3)
 
@@ -49,7 +51,7 @@ def test_paired_differences_by_hand():
     assert paired([1.0, 2.0], [1.0, 2.0]) == (0.0, 0.0)
     one, unknown = paired([2.0], [1.5])
     assert one == 0.5 and np.isnan(unknown)
-    with pytest.raises(ValueError, match="shorter|longer"):
+    with pytest.raises(ValueError, match=r"zip\(\) argument 2 is shorter"):
         paired([1.0, 2.0], [1.0])
 
 
