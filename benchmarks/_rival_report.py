@@ -166,7 +166,7 @@ def where_the_covariance_helps(tables: list[Table]) -> str:
     return (
         "svnn against the same network without edges, paired over the splits: the covariance lowers the error by more "
         f"than two standard errors on {_listed(better)}, raises it on {_listed(worse)}, and makes no such difference "
-        f"on the other {others} of {compared} tables."
+        f"on the rest ({others} of {compared} tables)."
     )
 
 

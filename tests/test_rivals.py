@@ -314,7 +314,7 @@ def test_the_sentence_on_the_covariance(tmp_path):
     tables = summarise(rivals.read(stored(tmp_path / "r.csv", SCORES)))
     said = where_the_covariance_helps(tables)
     assert "lowers the error by more than two standard errors on fat (−48%)" in said
-    assert "raises it on none" in said and "the other 1 of 2 tables" in said
+    assert "raises it on none" in said and "on the rest (1 of 2 tables)" in said
     turned = {(t, k, {OURS: CONTROL, CONTROL: OURS}.get(m, m)): values for (t, k, m), values in SCORES.items()}
     said = where_the_covariance_helps(summarise(rivals.read(stored(tmp_path / "t.csv", turned))))
     assert "standard errors on none, raises it on fat (+91%)" in said
