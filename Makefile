@@ -20,7 +20,7 @@ help:
 	@echo "make dist      build wheel and sdist, check them, install the wheel in an empty environment and run the"
 	@echo "               README's quickstart there"
 	@echo "make defaults  how well the default estimators predict (SVNN_DATA adds the real data sets)"
-	@echo "make rivals    the same beside the models that one tries first; writes docs/results/rivals.csv"
+	@echo "make rivals    the same beside the models that one would try, fit by fit into docs/results/rivals.csv"
 	@echo "make bench     speed against PyG, torch and scipy in one run (ten minutes or so); writes runs/bench/"
 	@echo "make bench-gpu the GPU part: a covariance of 100,000 features, a training step on 20,000 nodes"
 	@echo "make format    format the code"

@@ -12,14 +12,11 @@ import auto
 import curves
 import filters
 import gpu
-import numpy as np
 import plot
 import pytest
-import rivals
 import scale
 import torch
 import training
-from sklearn.base import is_classifier, is_regressor
 
 RATES = {"sgemm GFLOP/s": 1.0, "copy GB/s": 1.0}
 
@@ -112,22 +109,6 @@ def test_curves_are_drawn(tmp_path):
     }
     assert "| 0.1 " in curves.report(result)
     assert plot.draw(result, tmp_path / "bench.png").stat().st_size > 10_000
-
-
-def test_rivals_are_measured_on_the_same_splits_and_written(tmp_path, monkeypatch):
-    rng = np.random.default_rng(0)
-    X = rng.standard_normal((60, 3))
-    monkeypatch.setattr(rivals, "MODELS", ("linear", "boosted trees"))
-    monkeypatch.setattr(rivals, "regressions", lambda: {"line": (X, X.sum(1))})
-    monkeypatch.setattr(rivals, "classifications", lambda real: {"side": (X, X[:, 0] > 0)})
-    rivals.run(tmp_path / "rivals.csv", range(2), only="")
-    _, _, line, side = rivals.table(tmp_path / "rivals.csv").splitlines()
-    assert line.startswith("| line (60 × 3) | MAE | **0.00** ± 0.00 | ") and line.count("**") == 2
-    assert side.startswith("| side (60 × 3) | accuracy (%) | ")
-    scores = [rivals.measure(X, X.sum(1), "linear", True, range(2)) for _ in range(2)]
-    assert scores[0] == scores[1] and len(scores[0]) == 2
-    for name in ("svnn", "linear", "RBF SVM", "MLP", "boosted trees"):
-        assert is_regressor(rivals.untuned(name, True, 0)) and is_classifier(rivals.untuned(name, False, 0))
 
 
 @pytest.mark.skipif(torch.cuda.is_available(), reason="there is a GPU")
