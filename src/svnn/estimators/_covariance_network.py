@@ -32,6 +32,7 @@ from svnn.estimators._training_data import Rows, Standardizer, TrainingData, che
 from svnn.estimators.training import (
     Batch,
     CompiledTrainer,
+    GraphTrainer,
     ModuleTrainer,
     Plan,
     Shifts,
@@ -255,7 +256,9 @@ class CovarianceNetwork(GivenCovariance, FilterParameters, PooledNodes, NetworkE
             shifts, noise = self._shifts(rng), noise_generators(len(networks), draws, device)
             return ModuleTrainer(networks, self._loss, batch, validation, shifts, self._optimiser, noise)
         noise = noise_generators(len(networks), draws, torch.device("cpu"))
-        kind = CompiledTrainer if has_kernel(plan, device) else StackedTrainer
+        kind = (
+            GraphTrainer if device.type == "cuda" else CompiledTrainer if has_kernel(plan, device) else StackedTrainer
+        )
         trainer = kind(cast("list[SVNN]", networks), plan, self._loss, batch, validation, self._optimiser, noise)
         if isinstance(trainer, CompiledTrainer):
             trainer.prepare(getattr(self, "loss", "cross_entropy"))

@@ -1,6 +1,7 @@
 """Training: the loop, three ways to take its steps, and what they ask of torch."""
 
 from svnn.estimators.training._compiled_trainer import CompiledTrainer, has_kernel
+from svnn.estimators.training._graph_trainer import GraphTrainer
 from svnn.estimators.training._loop import (
     LOSSES,
     SCHEDULES,
@@ -21,6 +22,7 @@ __all__ = [
     "Batch",
     "Callback",
     "CompiledTrainer",
+    "GraphTrainer",
     "ModuleTrainer",
     "Optimiser",
     "Plan",

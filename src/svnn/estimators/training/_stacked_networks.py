@@ -10,7 +10,7 @@ import math
 from collections.abc import Sequence
 from dataclasses import dataclass
 from itertools import pairwise
-from typing import cast
+from typing import TypeAlias, cast
 
 import numpy as np
 import torch
@@ -32,6 +32,8 @@ from svnn.nn._shifted import PowerSignals
 #: Adam's running means of gradients and of their squares, and what keeps its division finite.
 BETAS, TINY = (0.9, 0.999), 1e-8
 _EVALUATE_VALUES = 2**24
+#: A number, on a GPU perhaps in its memory.
+Number: TypeAlias = float | Tensor
 
 
 @dataclass(frozen=True)
@@ -177,19 +179,32 @@ class StackedTrainer(Trainer):
         total = self.theta.new_zeros(self.n_members)
         for start, end, rate in zip([0, *ends[:-1]], ends, rates, strict=True):
             part = rows[start:end]
-            total += self._step(part, rate) * ((end - start) / len(order))
+            self.steps += 1
+            found = self._step(part, self._factors(len(part)), *self._step_sizes(rate))
+            total += found * ((end - start) / len(order))
         return total.double().cpu().numpy()
 
-    def _step(self, rows: Tensor, rate: float) -> Tensor:
+    def _step(self, rows: Tensor, factors: Tensor | None, size: Number, spread: Number, follow: Number) -> Tensor:
+        """Take a step for all members; return their losses. ``theta``, ``moments`` and ``average`` change in place."""
         theta = self.theta.requires_grad_()
-        outputs = self.plan.outputs(theta, self.x[rows], self._factors(len(rows)))
+        outputs = self.plan.outputs(theta, self.x[rows], factors)
         y, weight = self.data.y[rows], self.data.weight[:, rows]
         values = self.loss(outputs.flatten(0, 1), y.repeat(self.n_members, *[1] * (y.ndim - 1)))
         losses = weighted(values.view(self.n_members, -1), weight)
         (gradient,) = torch.autograd.grad(losses.sum(), theta)
-        self.theta = theta.detach()
-        self._adam(gradient, rate)
+        theta.requires_grad_(False)
+        gradient = gradient + self.optimiser.weight_decay * theta
+        first, second = self.moments.unbind(1)
+        first.lerp_(gradient, 1 - BETAS[0])
+        second.lerp_(gradient * gradient, 1 - BETAS[1])
+        theta -= self.rates * size * first / ((second * spread).sqrt_() + TINY)
+        self.average += follow * (theta - self.average)
         return losses.detach()
+
+    def _step_sizes(self, rate: float) -> tuple[float, float, float]:
+        """Return what the present step multiplies Adam's two means and the way of the average with."""
+        size, spread = rate / (1 - BETAS[0] ** self.steps), 1 / (1 - BETAS[1] ** self.steps)
+        return size, spread, 1 - decay_at(self.optimiser.averaging, self.steps)
 
     def _factors(self, n_rows: int) -> Tensor | None:
         """Return what dropout makes of every node of every sample, for all members."""
@@ -198,17 +213,6 @@ class StackedTrainer(Trainer):
             return None
         drawn = [node_factors(n_rows, self.plan.n_nodes, p, generator) for generator in self.noise]
         return torch.stack(drawn).to(self.theta.device)
-
-    @torch.no_grad()
-    def _adam(self, gradient: Tensor, rate: float) -> None:
-        self.steps += 1
-        gradient = gradient + self.optimiser.weight_decay * self.theta
-        first, second = self.moments.unbind(1)
-        first.lerp_(gradient, 1 - BETAS[0])
-        second.lerp_(gradient * gradient, 1 - BETAS[1])
-        spread = (second / (1 - BETAS[1] ** self.steps)).sqrt_() + TINY
-        self.theta -= self.rates * (rate / (1 - BETAS[0] ** self.steps)) * first / spread
-        self.average.lerp_(self.theta, 1 - decay_at(self.optimiser.averaging, self.steps))
 
     def validate(self) -> np.ndarray:
         losses = np.zeros(self.n_members)
