@@ -19,7 +19,10 @@ import rivals
 import scale
 import torch
 import training
+import uncertainty
 from sklearn.base import is_classifier, is_regressor
+
+from svnn.datasets import make_sparse_cov
 
 RATES = {"sgemm GFLOP/s": 1.0, "copy GB/s": 1.0}
 
@@ -128,6 +131,42 @@ def test_rivals_are_measured_on_the_same_splits_and_written(tmp_path, monkeypatc
     assert scores[0] == scores[1] and len(scores[0]) == 2
     for name in ("svnn", "linear", "RBF SVM", "MLP", "boosted trees"):
         assert is_regressor(rivals.untuned(name, True, 0)) and is_classifier(rivals.untuned(name, False, 0))
+
+
+def test_the_statistics_of_uncertainty_are_right_where_they_are_known():
+    rng = np.random.default_rng(0)
+    std = rng.uniform(0.5, 2, 4000)
+    y = std * rng.standard_normal(4000)
+    found = uncertainty.statistics(y, np.zeros(4000), std)
+    assert found["coverage"] == pytest.approx(0.9, abs=0.015)
+    assert 0 < found["gain"] < 1 and found["area"] < 0.9 and found["rank_correlation"] > 0.2
+    # The errors themselves are the best order, the reverse of it is worse than none, a constant is none.
+    error = np.abs(y)
+    assert uncertainty.statistics(y, np.zeros(4000), error)["gain"] == pytest.approx(1)
+    assert uncertainty.statistics(y, np.zeros(4000), 9 - error)["rank_correlation"] == pytest.approx(-1)
+    assert uncertainty.statistics(y, np.zeros(4000), 9 - error)["area"] > 1
+    constant = uncertainty.statistics(y, np.zeros(4000), np.ones(4000))
+    assert constant["area"] == pytest.approx(1) and constant["gain"] == pytest.approx(0, abs=1e-12)
+    assert constant["rank_correlation"] == 0
+
+
+def test_the_sparsification_area_is_a_mean_over_the_rows_that_are_left():
+    error, std = np.array([1.0, 2.0, 6.0]), np.array([10.0, 20.0, 30.0])
+    assert uncertainty.sparsification_area(error, std) == pytest.approx((3 + 1.5 + 1) / 3)
+    # In a tie the order of the rows does not count.
+    tied = np.array([10.0, 30.0, 30.0])
+    swapped = uncertainty.sparsification_area(error[[0, 2, 1]], tied)
+    assert uncertainty.sparsification_area(error, tied) == swapped == pytest.approx((3 + 2.5 + 1) / 3)
+
+
+def test_uncertainty_is_measured_on_fresh_splits_and_written(tmp_path, monkeypatch):
+    data = make_sparse_cov(n_samples=80, n_features=5, random_state=0)
+    monkeypatch.setattr(uncertainty, "regressions", lambda: {"one": (data.X, data.y), "two": (data.X, -data.y)})
+    uncertainty.run(tmp_path / "found.csv", range(2), only="one", members=2, max_epochs=3)
+    _, seeds = zip(*(line.split(",")[:4:3] for line in (tmp_path / "found.csv").read_text().splitlines()), strict=True)
+    assert seeds == ("seed", "0", "1")
+    (line,) = uncertainty.table(tmp_path / "found.csv").splitlines()[2:]
+    assert line.startswith("| one (80 × 5)") and line.count(" ± ") == 4
 
 
 @pytest.mark.skipif(torch.cuda.is_available(), reason="there is a GPU")
