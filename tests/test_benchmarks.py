@@ -8,6 +8,7 @@ from __future__ import annotations
 import json
 
 import _measure
+import _peers
 import auto
 import curves
 import filters
@@ -20,9 +21,14 @@ import scale
 import torch
 import training
 import uncertainty
+import windows
 from sklearn.base import is_classifier, is_regressor
+from sklearn.utils import Bunch
 
+from svnn import as_operator
+from svnn._compiled import load
 from svnn.datasets import make_sparse_cov
+from svnn.nn import SVNN
 
 RATES = {"sgemm GFLOP/s": 1.0, "copy GB/s": 1.0}
 
@@ -85,7 +91,30 @@ def test_filters_report_every_workload(with_pyg, monkeypatch):
 def test_training_starts_from_the_same_weights_and_has_the_same_losses():
     rows = stored(training.measure(RATES, quick=True))
     assert all(row["loss difference"] < 1e-4 for row in rows)
-    assert "quick regressor" in training.report(rows)
+    assert "quick regressor" in training.report(rows) and "quick default" in training.report(rows)
+    compiled = load("svnn.estimators.training._member_kernels") is not None
+    assert rows[-1]["members"] == 8 and rows[-1]["trainer"] == ("CompiledTrainer" if compiled else "StackedTrainer")
+
+
+def test_the_textbook_member_is_the_network_of_the_estimator():
+    torch.manual_seed(0)
+    C = torch.eye(5) + 0.1
+    ours = SVNN(
+        2,
+        3,
+        hidden=(4,),
+        order=2,
+        activation="silu",
+        batch_norm=False,
+        readout="weighted",
+        heads=2,
+        n_nodes=5,
+        mlp=(6,),
+    )
+    textbook = _peers.TextbookMember(2, 3, 5, 4, 2, 2, (6,), 0.0, _peers.dense_shift(C))
+    textbook.load_state_dict(ours.state_dict())
+    x = torch.randn(7, 5, 2)
+    torch.testing.assert_close(textbook(x), ours(x, as_operator(C).normalized(1.0)))
 
 
 def test_scale_agrees_with_numpy():
@@ -167,6 +196,39 @@ def test_uncertainty_is_measured_on_fresh_splits_and_written(tmp_path, monkeypat
     assert seeds == ("seed", "0", "1")
     (line,) = uncertainty.table(tmp_path / "found.csv").splitlines()[2:]
     assert line.startswith("| one (80 × 5)") and line.count(" ± ") == 4
+
+
+def test_a_subject_has_no_part_in_the_choice_of_its_network(tmp_path):
+    good, bad = windows.CANDIDATES[:2]
+
+    def row(model, left_out, subject, accuracy):
+        return dict(zip(windows.COLUMNS, (model, left_out, subject, 0, accuracy, 1.0), strict=True))
+
+    # On subject 2 alone the second candidate is better, by far; on 1 and 3 it is worse.
+    rows = [row(good, "1 2", 1, 90), row(good, "1 2", 2, 10), row(good, "2 3", 2, 10), row(good, "2 3", 3, 90)]
+    rows += [row(bad, "1 2", 1, 80), row(bad, "1 2", 2, 99), row(bad, "2 3", 2, 99), row(bad, "2 3", 3, 80)]
+    rows += [row(good, "2", 2, 12), row(bad, "2", 2, 98)]
+    assert windows.best_elsewhere(rows, 2) == good
+    assert windows.best_elsewhere(rows, 1) == windows.best_elsewhere(rows, 3) == bad
+    windows.write(tmp_path / "found.csv", rows)
+    windows.write(tmp_path / "found.csv", [row(good, "2", 2, 14)])  # a new result replaces the old one
+    found = windows.read(tmp_path / "found.csv")
+    assert len(found) == len(rows) and windows.accuracies(found, good, 2) == [14]
+    assert windows.pairs((1, 2, 3)) == [(1, 2), (2, 3), (3, 1)]
+
+
+def test_windows_are_measured_on_those_left_out(tmp_path, monkeypatch):
+    rng = np.random.default_rng(0)
+    y = np.tile([0, 1], 30)
+    X = rng.standard_normal((60, 3, 16)) * (1 + 5 * y[:, None, None])
+    data = Bunch(X=X, y=y, groups=np.repeat([1, 2, 3], 20))
+    windows.run(data, tmp_path / "found.csv", (1, 2, 3), range(1), only="LDA", choose=False)
+    assert [row["subject"] for row in windows.read(tmp_path / "found.csv")] == ["1", "2", "3"]
+    line = windows.table(tmp_path / "found.csv").splitlines()[2]
+    assert line.startswith("| features as table + shrinkage LDA | 100.0 |")
+    for name in windows.CANDIDATES:  # they can be built and fitted
+        model = windows.MODELS[name].build(0).set_params(svnnclassifier__max_epochs=1, svnnclassifier__members=1)
+        assert set(model.fit(X, y).predict(X)) <= {0, 1}
 
 
 @pytest.mark.skipif(torch.cuda.is_available(), reason="there is a GPU")

@@ -1,4 +1,4 @@
-"""The guide, the pages about neighbours and uncertainty, and CONTRIBUTING.md: their code runs, and what they mention exists."""
+"""The guide, the pages beside it and CONTRIBUTING.md: their code runs, and what they mention exists."""
 
 from __future__ import annotations
 
