@@ -214,7 +214,7 @@ def test_a_subject_has_no_part_in_the_choice_of_its_network(tmp_path):
     windows.write(tmp_path / "found.csv", [row(good, "2", 2, 14)])  # a new result replaces the old one
     found = windows.read(tmp_path / "found.csv")
     assert len(found) == len(rows) and windows.accuracies(found, good, 2) == [14]
-    assert windows.pairs((1, 2, 3)) == [(1, 2), (2, 3), (3, 1)]
+    assert windows.pairs((1, 2, 3, 4)) == [(1, 2), (2, 3), (3, 4), (4, 1), (1, 3), (2, 4)]
 
 
 def test_windows_are_measured_on_those_left_out(tmp_path, monkeypatch):
