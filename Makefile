@@ -9,7 +9,7 @@ STAMP := $(VENV)/installed
 PIP_INSTALL := -m pip install --quiet --disable-pip-version-check
 PYTEST := -m pytest -n auto --dist worksteal
 
-.PHONY: help demo test test-plain test-oldest test-all lint format coverage dist defaults rivals bench bench-gpu clean
+.PHONY: help demo test test-plain test-oldest test-all lint format coverage dist defaults rivals uncertainty bench bench-gpu clean
 
 help:
 	@echo "make demo      set up, train S-VNNs and baselines on built-in data, write runs/demo/"
@@ -21,6 +21,7 @@ help:
 	@echo "               README's quickstart there"
 	@echo "make defaults  how well the default estimators predict (SVNN_DATA adds the real data sets)"
 	@echo "make rivals    the same beside the models that one would try, fit by fit into docs/results/rivals.csv"
+	@echo "make uncertainty  whether standard deviations tell errors; writes docs/results/uncertainty.csv"
 	@echo "make bench     speed against PyG, torch and scipy in one run (ten minutes or so); writes runs/bench/"
 	@echo "make bench-gpu the GPU part: a covariance of 100,000 features, a training step on 20,000 nodes"
 	@echo "make format    format the code"
@@ -78,6 +79,9 @@ defaults: $(STAMP)
 
 rivals: $(STAMP)
 	$(BIN)/python benchmarks/rivals.py
+
+uncertainty: $(STAMP)
+	$(BIN)/python benchmarks/uncertainty.py
 
 bench: $(STAMP)
 	$(BIN)/python benchmarks/run.py --out runs/bench

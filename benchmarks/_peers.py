@@ -175,3 +175,37 @@ class TextbookSVNN(nn.Module):
             x = powers_then_mix(self.shift, x, layer["weight"], None)
             x = nn.functional.leaky_relu(norm(x.flatten(0, 1)).reshape(x.shape))
         return self.head(x.mean(1))
+
+
+class TextbookMember(nn.Module):
+    """One member of the default estimators in plain torch: ``svnn.nn.SVNN`` with a layer without batch norm and the
+    weighted readout. It loads that one's ``state_dict``.
+    """
+
+    def __init__(
+        self,
+        in_features: int,
+        out_features: int,
+        n_nodes: int,
+        hidden: int,
+        order: int,
+        heads: int,
+        mlp: Sequence[int],
+        node_dropout: float,
+        shift: Shift,
+    ) -> None:
+        super().__init__()
+        self.shift, self.n_nodes, self.node_dropout = shift, n_nodes, nn.Dropout(node_dropout)
+        weight, bias = nn.Parameter(torch.empty(order + 1, in_features, hidden)), nn.Parameter(torch.empty(hidden))
+        self.filters = nn.ModuleList([nn.ParameterDict({"weight": weight, "bias": bias})])
+        self.readout = nn.ParameterDict({"weight": nn.Parameter(torch.empty(heads, n_nodes))})
+        head: list[nn.Module] = []
+        for a, b in pairwise([heads * hidden, *mlp]):
+            head += [nn.Linear(a, b), nn.SiLU()]
+        self.head = nn.Sequential(*head, nn.Linear([heads * hidden, *mlp][-1], out_features))
+
+    def forward(self, x: Tensor) -> Tensor:
+        layer = self.filters[0]
+        u = nn.functional.silu(powers_then_mix(self.shift, x, layer["weight"], layer["bias"]))
+        weights = self.readout["weight"] / self.n_nodes * self.node_dropout(x.new_ones(len(x), 1, self.n_nodes))
+        return self.head((weights @ u).flatten(1))

@@ -5,9 +5,11 @@ How fast anything is, is not tested: that takes a quiet machine and ``make bench
 
 from __future__ import annotations
 
+import argparse
 import json
 
 import _measure
+import _peers
 import auto
 import curves
 import filters
@@ -17,6 +19,14 @@ import pytest
 import scale
 import torch
 import training
+import uncertainty
+import windows
+from sklearn.utils import Bunch
+
+from svnn import as_operator
+from svnn._compiled import load
+from svnn.datasets import make_sparse_cov
+from svnn.nn import SVNN
 
 RATES = {"sgemm GFLOP/s": 1.0, "copy GB/s": 1.0}
 
@@ -79,7 +89,30 @@ def test_filters_report_every_workload(with_pyg, monkeypatch):
 def test_training_starts_from_the_same_weights_and_has_the_same_losses():
     rows = stored(training.measure(RATES, quick=True))
     assert all(row["loss difference"] < 1e-4 for row in rows)
-    assert "quick regressor" in training.report(rows)
+    assert "quick regressor" in training.report(rows) and "quick default" in training.report(rows)
+    compiled = load("svnn.estimators.training._member_kernels") is not None
+    assert rows[-1]["members"] == 8 and rows[-1]["trainer"] == ("CompiledTrainer" if compiled else "StackedTrainer")
+
+
+def test_the_textbook_member_is_the_network_of_the_estimator():
+    torch.manual_seed(0)
+    C = torch.eye(5) + 0.1
+    ours = SVNN(
+        2,
+        3,
+        hidden=(4,),
+        order=2,
+        activation="silu",
+        batch_norm=False,
+        readout="weighted",
+        heads=2,
+        n_nodes=5,
+        mlp=(6,),
+    )
+    textbook = _peers.TextbookMember(2, 3, 5, 4, 2, 2, (6,), 0.0, _peers.dense_shift(C))
+    textbook.load_state_dict(ours.state_dict())
+    x = torch.randn(7, 5, 2)
+    torch.testing.assert_close(textbook(x), ours(x, as_operator(C).normalized(1.0)))
 
 
 def test_scale_agrees_with_numpy():
@@ -109,6 +142,94 @@ def test_curves_are_drawn(tmp_path):
     }
     assert "| 0.1 " in curves.report(result)
     assert plot.draw(result, tmp_path / "bench.png").stat().st_size > 10_000
+
+
+def test_the_statistics_of_uncertainty_are_right_where_they_are_known():
+    rng = np.random.default_rng(0)
+    std = rng.uniform(0.5, 2, 4000)
+    y = std * rng.standard_normal(4000)
+    found = uncertainty.statistics(y, np.zeros(4000), std)
+    assert found["coverage"] == pytest.approx(0.9, abs=0.015)
+    assert 0 < found["gain"] < 1 and found["area"] < 0.9 and found["rank_correlation"] > 0.2
+    # The errors themselves are the best order, the reverse of it is worse than none, a constant is none.
+    error = np.abs(y)
+    assert uncertainty.statistics(y, np.zeros(4000), error)["gain"] == pytest.approx(1)
+    assert uncertainty.statistics(y, np.zeros(4000), 9 - error)["rank_correlation"] == pytest.approx(-1)
+    assert uncertainty.statistics(y, np.zeros(4000), 9 - error)["area"] > 1
+    constant = uncertainty.statistics(y, np.zeros(4000), np.ones(4000))
+    assert constant["area"] == pytest.approx(1) and constant["gain"] == pytest.approx(0, abs=1e-12)
+    assert constant["rank_correlation"] == 0
+
+
+def test_the_sparsification_area_is_a_mean_over_the_rows_that_are_left():
+    error, std = np.array([1.0, 2.0, 6.0]), np.array([10.0, 20.0, 30.0])
+    assert uncertainty.sparsification_area(error, std) == pytest.approx((3 + 1.5 + 1) / 3)
+    # In a tie the order of the rows does not count.
+    tied = np.array([10.0, 30.0, 30.0])
+    swapped = uncertainty.sparsification_area(error[[0, 2, 1]], tied)
+    assert uncertainty.sparsification_area(error, tied) == swapped == pytest.approx((3 + 2.5 + 1) / 3)
+
+
+def test_uncertainty_is_measured_on_fresh_splits_and_written(tmp_path, monkeypatch):
+    data = make_sparse_cov(n_samples=80, n_features=5, random_state=0)
+    monkeypatch.setattr(uncertainty, "regressions", lambda: {"one": (data.X, data.y), "two": (data.X, -data.y)})
+    uncertainty.run(tmp_path / "found.csv", range(2), only="one", members=2, max_epochs=3)
+    _, seeds = zip(*(line.split(",")[:4:3] for line in (tmp_path / "found.csv").read_text().splitlines()), strict=True)
+    assert seeds == ("seed", "0", "1")
+    (line,) = uncertainty.table(tmp_path / "found.csv").splitlines()[2:]
+    assert line.startswith("| one (80 × 5)") and line.count(" ± ") == 4
+
+
+def test_a_subject_has_no_part_in_the_choice_of_its_network(tmp_path):
+    good, bad = windows.CANDIDATES[:2]
+
+    def row(model, left_out, subject, accuracy):
+        return dict(zip(windows.COLUMNS, (model, left_out, subject, 0, accuracy, 1.0), strict=True))
+
+    # On subject 2 alone the second candidate is better, by far; on 1 and 3 it is worse.
+    rows = [row(good, "1 2", 1, 90), row(good, "1 2", 2, 10), row(good, "2 3", 2, 10), row(good, "2 3", 3, 90)]
+    rows += [row(bad, "1 2", 1, 80), row(bad, "1 2", 2, 99), row(bad, "2 3", 2, 99), row(bad, "2 3", 3, 80)]
+    rows += [row(good, "2", 2, 12), row(bad, "2", 2, 98)]
+    assert windows.best_elsewhere(rows, 2) == good
+    assert windows.best_elsewhere(rows, 1) == windows.best_elsewhere(rows, 3) == bad
+    windows.write(tmp_path / "found.csv", rows)
+    windows.write(tmp_path / "found.csv", [row(good, "2", 2, 14)])  # a new result replaces the old one
+    found = windows.read(tmp_path / "found.csv")
+    assert len(found) == len(rows) and windows.accuracies(found, good, 2) == [14]
+    assert windows.pairs((1, 2, 3, 4)) == [(1, 2), (2, 3), (3, 4), (4, 1), (1, 3), (2, 4)]
+
+
+def test_the_bar_is_that_of_the_networks_chosen_on_other_subjects(tmp_path, capsys):
+    """A candidate that is above the bar on every subject does not pass where others would have been chosen."""
+    good, picked = windows.NETWORK, windows.CANDIDATES[0]
+
+    def status(accuracy):
+        rows = []
+        for subject in windows.SUBJECTS:
+            rows += [(good, str(subject), subject, 99.0), (picked, str(subject), subject, accuracy)]
+        for a, b in windows.pairs(windows.SUBJECTS):
+            rows += [(name, f"{a} {b}", s, score) for s in (a, b) for name, score in ((good, 50), (picked, 60))]
+        found = [dict(zip(windows.COLUMNS, (m, left, s, 0, score, 1.0), strict=True)) for m, left, s, score in rows]
+        path = tmp_path / f"{accuracy}.csv"
+        windows.write(path, found)
+        return windows.main(argparse.Namespace(table=True, out=path))
+
+    assert status(94.0) == 1 and status(96.0) == 0
+    assert "chosen on other subjects" in capsys.readouterr().out
+
+
+def test_windows_are_measured_on_those_left_out(tmp_path, monkeypatch):
+    rng = np.random.default_rng(0)
+    y = np.tile([0, 1], 30)
+    X = rng.standard_normal((60, 3, 16)) * (1 + 5 * y[:, None, None])
+    data = Bunch(X=X, y=y, groups=np.repeat([1, 2, 3], 20))
+    windows.run(data, tmp_path / "found.csv", (1, 2, 3), range(1), only="LDA", choose=False)
+    assert [row["subject"] for row in windows.read(tmp_path / "found.csv")] == ["1", "2", "3"]
+    line = windows.table(tmp_path / "found.csv").splitlines()[2]
+    assert line.startswith("| features as table + shrinkage LDA | 100.0 |")
+    for name in windows.CANDIDATES:  # they can be built and fitted
+        model = windows.MODELS[name].build(0).set_params(svnnclassifier__max_epochs=1, svnnclassifier__members=1)
+        assert set(model.fit(X, y).predict(X)) <= {0, 1}
 
 
 @pytest.mark.skipif(torch.cuda.is_available(), reason="there is a GPU")

@@ -1,4 +1,4 @@
-"""The guide, the page about neighbours and CONTRIBUTING.md: their code runs, and what they mention exists."""
+"""The guide, the pages beside it and CONTRIBUTING.md: their code runs, and what they mention exists."""
 
 from __future__ import annotations
 
@@ -7,12 +7,13 @@ import re
 from pathlib import Path
 
 import pytest
+import uncertainty
 
 from svnn.testing import check_covariance
 
 ROOT = Path(__file__).parents[1]
 DOCS = ROOT / "docs"
-PAGES = ("guide.md", "neighbours.md", "../CONTRIBUTING.md")
+PAGES = ("guide.md", "neighbours.md", "uncertainty.md", "../CONTRIBUTING.md")
 
 
 def blocks(page):
@@ -44,6 +45,21 @@ def test_the_code_of_the_page_about_neighbours_runs(block, package, printed, cap
     pytest.importorskip(package)
     exec(compile(blocks("neighbours.md")[block], "neighbours.md", "exec"), {})
     assert re.fullmatch(printed, capsys.readouterr().out.strip())
+
+
+@pytest.mark.parametrize("block", range(3), ids=["standard deviations", "MAPIE", "by hand"])
+def test_the_code_of_the_page_about_uncertainty_covers_what_it_says(block, capsys):
+    code = blocks("uncertainty.md")
+    assert len(code) == 3
+    if "mapie" in code[block]:
+        pytest.importorskip("mapie")
+    exec(compile(code[block], "uncertainty.md", "exec"), {})
+    (covered,) = re.findall(r"([\d.]+)%", capsys.readouterr().out)
+    assert 85 <= float(covered) <= 95
+
+
+def test_the_table_of_uncertainty_is_the_one_that_was_measured():
+    assert uncertainty.table() in (DOCS / "uncertainty.md").read_text(encoding="utf-8")
 
 
 def test_the_sparsifier_of_the_contributing_page_is_complete():

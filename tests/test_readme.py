@@ -42,5 +42,14 @@ def test_the_comparison_is_the_one_that_was_measured():
 
 @pytest.mark.parametrize("example", sorted((ROOT / "examples").glob("*.py")), ids=lambda p: p.stem)
 def test_the_examples_run(example, capsys):
+    if "mapie" in example.read_text(encoding="utf-8"):
+        pytest.importorskip("mapie")
     runpy.run_path(str(example))
     assert len(capsys.readouterr().out.splitlines()) >= 3
+
+
+def test_the_intervals_of_the_example_hold_what_was_asked_for(capsys):
+    pytest.importorskip("mapie")
+    runpy.run_path(str(ROOT / "examples" / "intervals.py"))
+    rows, covered = re.search(r"coverage of (\d+) new rows: ([\d.]+)%, 90% was", capsys.readouterr().out).groups()
+    assert int(rows) >= 3000 and abs(float(covered) - 90) < 2

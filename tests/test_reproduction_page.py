@@ -6,6 +6,7 @@ import re
 from pathlib import Path
 
 import pytest
+import windows
 
 from svnn.experiments import EXPERIMENTS
 
@@ -49,3 +50,7 @@ def test_every_link_leads_somewhere(text):
     assert set(re.findall(r"\]\(#([^)]+)\)", text)) <= anchors
     for page in set(re.findall(r"\]\(([\w/]+\.md)\)", text)):
         assert (PAGE.parent / page).exists(), page
+
+
+def test_the_table_of_wearable_sensors_is_the_one_that_was_measured(text):
+    assert windows.table() in text
