@@ -14,6 +14,7 @@ import auto
 import curves
 import filters
 import gpu
+import numpy as np
 import plot
 import pytest
 import scale
