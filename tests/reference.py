@@ -35,21 +35,39 @@ def spectral_norm(C):
     return np.abs(np.linalg.eigvalsh(C)).max()
 
 
-def network(C, x, state, n_layers, slope=0.01, eps=1e-5):
-    """The trained network in evaluation: filters on C / ‖C‖, running batch norm, leaky rectifier, readout, head."""
+def logarithm(C):
+    """The matrix with the eigenvalues 1 + log10(λ) / 8, and 0 below 1e-8, for C of norm 1."""
+    values, vectors = np.linalg.eigh(C)
+    return vectors @ np.diag([1 + np.log10(v) / 8 if v > 1e-8 else 0.0 for v in values]) @ vectors.T
+
+
+def member_states(state):
+    """The states of the members of a network, or the only one."""
+    prefixes = sorted({".".join(name.split(".")[:2]) + "." for name in state if name.startswith("members.")})
+    return [{k.removeprefix(p): v for k, v in state.items() if k.startswith(p)} for p in prefixes] or [state]
+
+
+ACTIVATIONS = {"leaky_relu": lambda u: np.where(u > 0, u, 0.01 * u), "silu": lambda u: u / (1 + np.exp(-u))}
+
+
+def network(C, x, state, n_layers, activation="leaky_relu", use="covariance", eps=1e-5):
+    """The trained network in evaluation: filters on C / ‖C‖, running batch norm if any, activation, readout, head."""
+    sigma = ACTIVATIONS[activation]
     C = C / (spectral_norm(C) or 1.0)
+    C = logarithm(C) if use == "log" else C
     u = x
     for layer in range(n_layers):
-        u = filter_bank(C, u, state[f"filters.{layer}.weight"], 0.0)
-        norm = {name: state[f"norms.{layer}.{name}"] for name in ("running_mean", "running_var", "weight", "bias")}
-        u = (u - norm["running_mean"]) / np.sqrt(norm["running_var"] + eps) * norm["weight"] + norm["bias"]
-        u = np.where(u > 0, u, slope * u)
+        u = filter_bank(C, u, state[f"filters.{layer}.weight"], state.get(f"filters.{layer}.bias", 0.0))
+        if f"norms.{layer}.weight" in state:
+            norm = {name: state[f"norms.{layer}.{name}"] for name in ("running_mean", "running_var", "weight", "bias")}
+            u = (u - norm["running_mean"]) / np.sqrt(norm["running_var"] + eps) * norm["weight"] + norm["bias"]
+        u = sigma(u)
     weights = state.get("readout.weight", np.ones((1, len(C)))) / len(C)
     v = np.stack([(weights @ sample).ravel() for sample in u])
     layers = sorted(int(name.split(".")[1]) for name in state if name.startswith("head.") and name.endswith(".weight"))
     for i in layers:
         v = v @ state[f"head.{i}.weight"].T + state[f"head.{i}.bias"]
-        v = v if i == layers[-1] else np.where(v > 0, v, slope * v)
+        v = v if i == layers[-1] else sigma(v)
     return v
 
 

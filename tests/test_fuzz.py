@@ -32,7 +32,8 @@ GOOD = {
     "covariance": ["hard", "soft", "sample", "adaptive", "acv", "rcv", "ledoit_wolf"],
     "hidden": [(3,), [2, 3], np.array([4]), (np.int64(2),)],
     "order": [0, 1, 2, np.int32(3)],
-    "activation": ["leaky_relu", "tanh", "identity"],
+    "activation": ["leaky_relu", "silu", "tanh", "identity"],
+    "members": [1, 2, np.int64(3)],
     "dropout": [0.0, 0.3, np.float32(0.25)],
     "batch_norm": [True, False, np.True_],
     "readout": ["weighted", "mean", "flatten"],
@@ -186,17 +187,20 @@ class Sequences(RuleBasedStateMachine):
 
     def compare_with_the_reference(self, X, y):
         p = self.fitted_params
-        plain = p["covariance"] in ("sample", "hard", "soft") and p["activation"] == "leaky_relu" and p["batch_norm"]
+        plain = p["covariance"] in ("sample", "hard", "soft") and p["activation"] in reference.ACTIVATIONS
         if not plain or not p["standardize"] or p["readout"] == "flatten" or p["validation_fraction"]:
             return
         Z = reference.standardize(X)
         C = reference.thresholded_correlation(Z, p["covariance"])
         state = {key: value.double().numpy() for key, value in self.model.module_.state_dict().items()}
-        output = reference.network(C, Z[:7, :, None], state, len(p["hidden"]))
+        outputs = [
+            reference.network(C, Z[:7, :, None], member, len(p["hidden"]), p["activation"], p["use"])
+            for member in reference.member_states(state)
+        ]
         if self.regression:
-            answer = output[:, 0] * y.std() + y.mean()
+            answer = np.mean(outputs, axis=0)[:, 0] * y.std() + y.mean()
         else:
-            answer = np.exp(output) / np.exp(output).sum(1, keepdims=True)
+            answer = np.mean([np.exp(o) / np.exp(o).sum(1, keepdims=True) for o in outputs], axis=0)
         # The network is trained in single precision; its covariance, too, is kept in it.
         np.testing.assert_allclose(self.expected, answer, rtol=1e-4, atol=1e-4 * np.abs(answer).max())
 

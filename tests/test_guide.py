@@ -24,7 +24,7 @@ def test_the_code_of_the_guide_runs(capsys):
     first, second = blocks("guide.md")
     exec(compile(first, "guide.md", "exec"), {})
     shapes, change = capsys.readouterr().out.splitlines()
-    assert shapes == "(3,) (3, 40, 32)"
+    assert shapes == "(3,) (3, 40, 64)"
     assert float(change.split(": ")[1]) > 0
     names = {"__name__": "guide"}
     exec(compile(second, "guide.md", "exec"), names)

@@ -112,12 +112,13 @@ def test_a_layer_whose_weights_nobody_draws_is_an_error():
 
 
 def test_a_trained_network_draws_from_the_global_generator_again(data):
-    module = clone(REGRESSORS["svnn"]).fit(*data).module_.train()
-    u = torch.ones(50, 6, 4)
-    torch.manual_seed(3)
-    first = module.readout(u)
-    torch.manual_seed(3)
-    assert torch.equal(module.readout(u), first) and not torch.equal(module.readout(u), first)
+    for name in ("svnn", "deep"):
+        readout = clone(REGRESSORS[name]).fit(*data).module_.train().networks[0].readout
+        u = torch.ones(50, 6, 4)
+        torch.manual_seed(3)
+        first = readout(u)
+        torch.manual_seed(3)
+        assert torch.equal(readout(u), first) and not torch.equal(readout(u), first)
 
 
 @pytest.mark.parametrize("model", [p for p in each(REGRESSORS) if p.id != "svm"])

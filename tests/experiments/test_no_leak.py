@@ -140,8 +140,8 @@ def test_scores_are_those_of_test_rows(splits, monkeypatch, name):
 
 
 def learned(estimator: Any) -> dict[str, list[np.ndarray]]:
-    """Return all numbers of a fitted estimator but its weights, which follow from early stopping too."""
-    skipped = {*estimator.get_params(), "module_", "history_", "n_iter_"}
+    """Return all numbers of a fitted estimator but its weights and its noise, which follow from validation rows too."""
+    skipped = {*estimator.get_params(), "module_", "history_", "n_iter_", "_noise"}
     return {name: arrays(value) for name, value in vars(estimator).items() if name not in skipped}
 
 

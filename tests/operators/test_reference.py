@@ -105,7 +105,9 @@ def test_a_fitted_model_moves_as_far_as_the_reference_says(name):
     C, other = MATRICES[name], MATRICES["covariance"]
     rng = np.random.default_rng(0)
     X = rng.standard_normal((40, len(C)))
-    model = SVNNRegressor(covariance="precomputed", shift=C, max_epochs=3, random_state=0, standardize=False)
+    model = SVNNRegressor(
+        covariance="precomputed", shift=C, members=1, order=2, max_epochs=3, random_state=0, standardize=False
+    )
     model.fit(X, X.sum(1) + rng.standard_normal(40))
     assert model.operator_.scale == pytest.approx(reference.spectral_norm(C))
     state = {key: value.double().numpy() for key, value in model.module_.state_dict().items()}
@@ -113,7 +115,9 @@ def test_a_fitted_model_moves_as_far_as_the_reference_says(name):
     # The reference divides by the norm itself: undo it, to apply the filters of training.
     taps = reference.spectral_norm(scaled) ** np.arange(model.order + 1)
     moved = {**state, "filters.0.weight": state["filters.0.weight"] * taps[:, None, None]}
-    expected = reference.network(other, X[..., None], moved, 1) - reference.network(C, X[..., None], state, 1)
+    expected = reference.network(other, X[..., None], moved, 1, "silu") - reference.network(
+        C, X[..., None], state, 1, "silu"
+    )
     difference = model.on(other).predict(X) - model.predict(X)
     np.testing.assert_allclose(difference, expected[:, 0], rtol=1e-4, atol=1e-4 * np.abs(expected).max())
 

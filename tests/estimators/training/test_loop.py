@@ -15,10 +15,11 @@ from svnn.estimators.training._loop import constant, one_cycle, weighted
 class Scripted(Trainer):
     """Its members have the losses that are given, (epochs, members); it notes what it is asked to do."""
 
-    def __init__(self, valid, trained=None):
+    def __init__(self, valid, trained=None, watched=None):
         self.valid = np.array(valid, dtype=float)
         self.trained = np.ones_like(self.valid) if trained is None else np.array(trained, dtype=float)
         self.n_members = self.valid.shape[1]
+        self.watched = np.ones(self.n_members, dtype=bool) if watched is None else np.array(watched)
         self.calls, self.best = [], np.full(self.n_members, -1)
         self.restored = 0
 
@@ -93,7 +94,7 @@ def test_without_patience_all_epochs_are_trained():
 
 def test_a_member_without_held_out_rows_is_judged_by_its_training_loss():
     valid = [[3.0, np.nan], [1.0, np.nan], [2.0, np.nan]]
-    trainer = Scripted(valid, trained=[[9.0, 4.0], [8.0, 6.0], [7.0, 2.0]])
+    trainer = Scripted(valid, trained=[[9.0, 4.0], [8.0, 6.0], [7.0, 2.0]], watched=[True, False])
     history = run(trainer)
     np.testing.assert_array_equal(trainer.best, [1, 2])
     assert history == {"train_loss": [6.5, 7.0, 4.5], "valid_loss": [3.5, 3.5, 2.0]}
@@ -101,7 +102,8 @@ def test_a_member_without_held_out_rows_is_judged_by_its_training_loss():
 
 def test_without_held_out_rows_there_are_no_validation_losses():
     seen = []
-    trainer = Scripted(np.full((3, 2), np.nan), trained=[[3.0, 1.0], [1.0, 2.0], [2.0, 3.0]])
+    trained = [[3.0, 1.0], [1.0, 2.0], [2.0, 3.0]]
+    trainer = Scripted(np.full((3, 2), np.nan), trained, watched=[False, False])
     history = run(trainer, callbacks=[lambda record: seen.append(record["valid_loss"])])
     np.testing.assert_array_equal(trainer.best, [1, 0])
     assert history == {"train_loss": [2.0, 1.5, 2.5], "valid_loss": []} and seen == [2.0, 1.5, 2.5]
@@ -131,7 +133,8 @@ def test_other_answers_of_callbacks_do_not_stop_it():
     assert len(trainer.calls) == 4
 
 
-@pytest.mark.parametrize(("name", "wrong"), [("training", np.nan), ("training", np.inf), ("validation", np.inf)])
+@pytest.mark.parametrize("name", ["training", "validation"])
+@pytest.mark.parametrize("wrong", [np.nan, np.inf])
 def test_losses_that_are_not_finite_are_an_error(name, wrong):
     trained, valid = np.ones((3, 2)), np.ones((3, 2))
     (trained if name == "training" else valid)[1, 1] = wrong
@@ -217,12 +220,13 @@ def test_automatic_batches_are_powers_of_two_up_to_64(n_rows):
 
 @given(st.integers(1, 10_000))
 def test_automatic_epochs_take_about_1500_steps(n_batches):
-    found = epochs("auto", "one_cycle", n_batches)
+    found = epochs("auto", "one_cycle", n_batches, n_values=1000)
     assert 40 <= found <= 120
     if 40 < found < 120:
         assert 1500 - n_batches < found * n_batches <= 1500
-    assert epochs("auto", "constant", n_batches) == 1000
-    assert epochs(3, "constant", n_batches) == epochs(3, "one_cycle", n_batches) == 3
+    assert epochs("auto", "constant", n_batches, 1000) == 1000
+    assert epochs(3, "constant", n_batches, 1000) == epochs(3, "one_cycle", n_batches, 1000) == 3
+    assert epochs("auto", "one_cycle", n_batches, 10**9) == 40  # so many features
 
 
 @given(st.lists(st.tuples(st.floats(-5, 5), st.integers(0, 4)), min_size=1, max_size=10))
