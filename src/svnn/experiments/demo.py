@@ -92,7 +92,7 @@ def models(task: Task, quick: bool, seed: int) -> dict[str, BaseEstimator]:
         "ridge" if regression else "logistic": make_pipeline(StandardScaler(), linear),
         "MLP": make_pipeline(StandardScaler(), mlp),
         **{
-            name: network(covariance=covariance, max_epochs=epochs, patience=patience, random_state=seed)
+            name: network(covariance=covariance, max_epochs=epochs if quick else "auto", random_state=seed)
             for name, covariance in covariances.items()
         },
     }
