@@ -236,7 +236,7 @@ def test_what_is_too_slow_is_a_row_with_a_reason(monkeypatch):
 @pytest.mark.parametrize("kind", [REGRESSION, CLASSES])
 def test_every_model_learns(kind, rng):
     X = rng.standard_normal((90, 4))
-    y = X[:, :3].sum(1) + rng.standard_normal(90) / 4 if kind == REGRESSION else np.where(X[:, 0] > 0, "up", "down")
+    y = X[:, :3].sum(1) + rng.standard_normal(90) / 4 if kind == REGRESSION else np.where(X[:, 0] > 0, 1, 0)
     for name in MODELS[kind]:
         model = build(name, kind, 4, seed=0)
         assert (is_regressor if kind == REGRESSION else is_classifier)(model)
