@@ -2,8 +2,8 @@
 
 numba turns a loop over 32 floats into scalar code. These intrinsics emit LLVM vectors, which LLVM maps to whatever the
 processor has. Every operand is an address (int64) of single precision numbers; ``row`` k of an operand begins 32
-numbers after row k - 1. The same training step with plain loops of numba takes about 6 times as long (68 nodes, one core of
-an x86 server).
+numbers after row k - 1. The same training step with plain loops of numba takes about 6 times as long (68 nodes, one
+core of an x86 server).
 """
 
 from __future__ import annotations
