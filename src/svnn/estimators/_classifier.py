@@ -31,6 +31,10 @@ class SVNNClassifier(CovarianceNetwork, Classification):
     True
     """
 
-    heads: int = 8
+    hidden: Sequence[int] = (12,)
+    heads: int | str = "auto"
     mlp: Sequence[int] = ()
     node_dropout: float = 0.4
+
+    def _n_heads(self, n_outputs: int) -> int:
+        return min(max(2 * n_outputs, 8), 32) if self.heads == "auto" else int(self.heads)

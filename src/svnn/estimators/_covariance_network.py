@@ -10,158 +10,33 @@ import numpy as np
 import scipy.sparse as sp
 import torch
 from sklearn.utils.validation import check_is_fitted
-from torch import Tensor, nn
+from torch import nn
 
-from svnn._parameters import (
-    anything,
-    check_parameters,
-    declared,
-    either,
-    fitted,
-    integer,
-    number,
-    one_of,
-    parameter,
-)
+from svnn._parameters import declared, fitted
 from svnn._types import CovarianceLike, DataLike, HasCovariance, Matrix, MatrixLike
 from svnn.covariance._resolve import fit_covariance, resolve, shift_matrix
+from svnn.estimators._member_training import MemberTraining
 from svnn.estimators._model_file import PathLike
-from svnn.estimators._network_estimator import NetworkEstimator, noise_generators
-from svnn.estimators._shared_parameters import PooledNodes
-from svnn.estimators._training_data import Rows, Standardizer, TrainingData, check_signals
-from svnn.estimators.training import (
-    Batch,
-    CompiledTrainer,
-    GraphTrainer,
-    ModuleTrainer,
-    Plan,
-    Shifts,
-    StackedTrainer,
-    Trainer,
-    fits,
-    has_kernel,
-    plain_torch,
-)
+from svnn.estimators._training_data import Standardizer, check_signals
+from svnn.estimators.training import Shifts, plain_torch
 from svnn.functional import log_covariance
 from svnn.functional._matrix import numpy_matrix
-from svnn.nn import SVNN, CovarianceFilter, Members, ShiftedSignals
-from svnn.nn._shifted import PowerSignals
+from svnn.nn import SVNN, Members
 from svnn.operators import CovarianceOperator, as_operator
 
 #: Features up to which ``use="auto"`` decomposes the covariance.
 _MOST_LOGARITHMS = 1000
-#: Values per node, after shifting, up to which they are made uncorrelated.
-_MOST_WHITENED = 64
-#: Shifted values of a sample up to which the compiled training is faster than modules on signals in the eigenbasis.
-#: With 8 members, 640 samples and 6 values per input, an epoch of modules takes 1.3 times as long for 23 nodes of 128
-#: values, 3 times for 45 nodes of 32 and 4 times for 68 nodes of 20; as long for 45 nodes of 125 (one core of an x86
-#: server).
-_MOST_COMPILED = 2**15
 
 
 @declared
-class GivenCovariance:
-    """The parameters that name a covariance, and what comes of them."""
-
-    covariance: CovarianceLike = parameter(
-        default="hard",
-        rule=anything("str or estimator"),
-        doc="""The covariance whose polynomials filter the data: "sample" (the dense VNN), "hard", "soft", "adaptive",
-        "acv", "rcv", "ledoit_wolf", "oas", "graphical_lasso", any estimator with ``fit`` and ``covariance_`` from svnn
-        or elsewhere, or "precomputed" with ``shift=``. It is fitted on the training rows only, after standardisation.
-        """,
-    )
-    shift: MatrixLike | None = parameter(
-        default=None,
-        rule=anything("matrix of shape (N, N)"),
-        doc="""The symmetric matrix for ``covariance="precomputed"``, on the scale of the standardised features. It need
-        not be positive semidefinite: sparsified covariances often are not.""",
-    )
-
-    covariance_estimator_: HasCovariance | None = fitted(
-        kind="estimator or None",
-        doc="""The fitted estimator of the covariance; None with ``covariance="precomputed"``, and after ``load`` for
-        classes that are neither svnn's nor scikit-learn's.""",
-    )
-    covariance_: Matrix = fitted(
-        kind="csr_array or ndarray of shape (N, N)", doc="The covariance of the standardised features."
-    )
-    operator_: CovarianceOperator = fitted(
-        kind="CovarianceOperator",
-        doc="""The shift: the covariance divided by its spectral norm, ``operator_.scale``; with ``use="log"`` the
-        logarithm of that, and ``operator_.scale`` is 1.""",
-    )
-
-    def _check_parameters(self) -> None:
-        check_parameters(self)
-        precomputed = isinstance(self.covariance, str) and self.covariance == "precomputed"
-        if precomputed and self.shift is None:
-            raise ValueError('covariance="precomputed" needs the matrix as shift=.')
-        if not precomputed and self.shift is not None:
-            raise ValueError('shift= is used with covariance="precomputed" only; drop it or set covariance.')
-
-
-@declared
-class FilterParameters:
-    """The parameters of covariance filters, and of the networks of them."""
-
-    use: str = parameter(
-        default="auto",
-        rule=one_of("auto", "covariance", "log", "precision"),
-        doc="""What the filters are polynomials of: the estimator's ``covariance_``; its logarithm
-        (:func:`svnn.functional.log_covariance`), in which directions of small variance count as much as those of large
-        variance; or its ``precision_``, which is what graphical lasso makes sparse. "auto" is the logarithm up to 1000
-        features, and the covariance beyond, for a ``shift=`` of your own and where realisations are drawn in training.
-        """,
-    )
-    order: int | str = parameter(
-        default="auto",
-        rule=either(integer(0), "auto"),
-        doc="""K, the number of shifts of every filter; 0 ignores the covariance. "auto" is 5 for the logarithm of the
-        covariance, otherwise 2.""",
-    )
-    members: int = parameter(
-        default=8,
-        rule=integer(1),
-        doc="""Number of networks that are trained at once, each with its own weights, dropout, held-out rows and best
-        epoch. Predictions are averaged; how far they differ says how sure they are.""",
-    )
-    basis: str = parameter(
-        default="orthonormal",
-        rule=one_of("orthonormal", "powers"),
-        doc="""How the first layer's filters are parametrised in training. "orthonormal" replaces the shifted signals
-        by combinations of them that are uncorrelated in the training data: the same filters, found faster. Fitted
-        filters are always stored by their powers of the covariance.""",
-    )
-    resample: str = parameter(
-        default="fixed",
-        rule=one_of("fixed", "epoch", "forward", "shift"),
-        doc="""For a stochastic covariance (ACV, RCV): train on one realisation, or draw a fresh one every epoch, every
-        forward pass, or every shift of every layer. Prediction always uses ``covariance_``.""",
-    )
-    cache_bytes: int = parameter(
-        default=2**30,
-        rule=number(),
-        kind="int",
-        doc="""Memory for the first layer's shifted signals, which are computed once and used in every epoch while they
-        fit; 0 computes them anew in every step.""",
-    )
-    node_dropout: float = parameter(
-        default=0.1,
-        rule=number(0, 1),
-        doc="Share of the nodes left out of a sample's readout at random during training.",
-    )
-
-
-@declared
-class CovarianceNetwork(GivenCovariance, FilterParameters, PooledNodes, NetworkEstimator):
+class CovarianceNetwork(MemberTraining):
     """Base of :class:`SVNNRegressor` and :class:`SVNNClassifier`: all that does not depend on what is predicted."""
 
     hidden: Sequence[int] = (8,)
     activation: str = "silu"
     batch_norm: bool = False
     schedule: str = "one_cycle"
-    patience: int | None = None
+    patience: int | None = 30
 
     module_: SVNN | Members = fitted(
         kind="svnn.nn.SVNN or svnn.nn.Members", doc="The trained network, or several of them that predict together."
@@ -201,17 +76,6 @@ class CovarianceNetwork(GivenCovariance, FilterParameters, PooledNodes, NetworkE
         return "covariance" if plain else "log"
 
     @property
-    def _n_members(self) -> int:
-        return int(self.members)
-
-    @property
-    def _order(self) -> int:
-        """K, also where ``order="auto"``."""
-        if self.order != "auto":
-            return int(self.order)
-        return 5 if self._as_trained("use") == "log" else 2
-
-    @property
     def _shift(self) -> CovarianceOperator:
         return self.operator_
 
@@ -225,85 +89,6 @@ class CovarianceNetwork(GivenCovariance, FilterParameters, PooledNodes, NetworkE
             return operator
 
         return Shifts(self.operator_, self.resample, draw, max(self._order * len(self.hidden), 1))
-
-    def _build(self, in_features: int, n_outputs: int) -> SVNN:
-        return SVNN(
-            in_features,
-            n_outputs,
-            hidden=[int(size) for size in self.hidden],
-            order=self._order,
-            activation=self.activation,
-            dropout=float(self.dropout),
-            batch_norm=bool(self.batch_norm),
-            readout=self.readout,
-            heads=self._n_heads(n_outputs) if self.readout == "weighted" else 1,
-            n_nodes=self.n_features_in_,
-            mlp=[int(size) for size in self.mlp],
-            node_dropout=float(self.node_dropout),
-        )
-
-    def _trainer(
-        self, networks: list[nn.Module], data: TrainingData, draws: torch.Generator, rng: np.random.Generator
-    ) -> Trainer:
-        """Return what trains the networks: for those of one layer on known signals, a faster way than by modules."""
-        device = next(networks[0].parameters()).device
-        possible = Plan.of(cast(SVNN, networks[0]), self.n_features_in_)
-        self._by_kernel = (
-            possible is not None
-            and possible.n_nodes * possible.n_inputs <= _MOST_COMPILED
-            and has_kernel(possible, device)
-        )
-        batch, validation = self._batches(data, device)
-        del self._by_kernel
-        self._whitening: Tensor | None = None
-        whitened = self.basis == "orthonormal" and (self._order + 1) * self._n_values <= _MOST_WHITENED
-        if whitened and isinstance(batch.x, PowerSignals):
-            T = self._whitening = batch.x[batch.weight.amax(0) > 0].whitening()  # of the rows that count
-            same = validation is not None and validation.data.x is batch.x
-            batch.x = batch.x.transformed(T)
-            if validation is not None:
-                validation.data.x = batch.x if same else cast(PowerSignals, validation.data.x).transformed(T)
-        plan = possible if isinstance(batch.x, PowerSignals) else None
-        if plan is None:
-            shifts, noise = self._shifts(rng), noise_generators(len(networks), draws, device)
-            return ModuleTrainer(networks, self._loss, batch, validation, shifts, self._optimiser, noise)
-        noise = noise_generators(len(networks), draws, torch.device("cpu"))
-        kind = (
-            GraphTrainer if device.type == "cuda" else CompiledTrainer if has_kernel(plan, device) else StackedTrainer
-        )
-        trainer = kind(cast("list[SVNN]", networks), plan, self._loss, batch, validation, self._optimiser, noise)
-        if isinstance(trainer, CompiledTrainer):
-            trainer.prepare(getattr(self, "loss", "cross_entropy"))
-        return trainer
-
-    @torch.no_grad()
-    def _finish(self, networks: list[nn.Module], trainer: Trainer, data: TrainingData) -> None:
-        """Take over the trained networks, with filters of powers of the covariance."""
-        members = cast("list[SVNN]", networks)
-        T = self._whitening
-        for network in members if T is not None else ():
-            assert T is not None
-            weight = cast(CovarianceFilter, network.filters[0]).weight
-            flat = T.to(weight.device).T @ weight.flatten(0, 1).double()
-            weight.copy_(flat.view(weight.shape))
-        del self._whitening
-        self.module_ = members[0] if len(members) == 1 else Members(members).eval()
-
-    def _batch(self, rows: Rows, device: torch.device) -> Batch:
-        """Return rows for training, shifted once for all epochs where the covariance is fixed and memory allows it."""
-        batch = super()._batch(rows, device)
-        order = self._order
-        size = 4 * rows.signals.size * (order + 1)
-        if self.resample != "fixed" or size > self.cache_bytes or batch.y.device != self.operator_.device:
-            return batch
-        if not isinstance(batch.x, Tensor) or not fits(device, 2 * size):
-            return batch
-        plain = self.basis == "powers" or (order + 1) * batch.x.shape[2] > _MOST_WHITENED
-        if plain and not self._by_kernel:
-            return Batch(ShiftedSignals.of(batch.x, self.operator_, order), batch.y, batch.weight)
-        signals = PowerSignals.from_shift(batch.x, self.operator_ if order else None, order)
-        signals.scale = self.operator_.scale if order else None
-        return Batch(signals, batch.y, batch.weight)
 
     # -- using the trained network ----------------------------------------------------------------
 
@@ -366,10 +151,6 @@ class CovarianceNetwork(GivenCovariance, FilterParameters, PooledNodes, NetworkE
         other.operator_ = _operator(shift, shift.scale, self._as_trained("use"), self.operator_.device)
         other.covariance_estimator_, other.covariance_ = estimator, plain_covariance(found).copy()
         return other
-
-    def _as_trained(self, name: str) -> Any:
-        """Return a parameter as it was in ``fit``, whatever ``set_params`` made of it since."""
-        return getattr(self, "_trained_with", {}).get(name, getattr(self, name))
 
     @property
     def _scale(self) -> float:

@@ -8,7 +8,9 @@ from __future__ import annotations
 
 import copy
 from abc import ABC, abstractmethod
+from collections.abc import Callable
 from contextlib import AbstractContextManager, nullcontext
+from functools import partial
 from typing import Any, ClassVar, Self, cast
 
 import numpy as np
@@ -21,6 +23,7 @@ from torch import Tensor, nn
 from svnn._parameters import check_parameters, declared, fitted, one_of, parameter
 from svnn._types import ColumnLike, DataLike
 from svnn._validation import at_once
+from svnn.estimators._blend import softmax
 from svnn.estimators._progress_bar import progress_bar
 from svnn.estimators._shared_parameters import ClassWeight, SeenFeatures, TrainingParameters
 from svnn.estimators._training_data import (
@@ -154,7 +157,7 @@ class NetworkEstimator(TrainingParameters, SeenFeatures, ABC, BaseEstimator):
         if isinstance(data.targets, LabelTargets):
             self.classes_ = data.targets.classes
         self._fit_structure(data.training.signals, data.given_weight, data.given_targets, seed, device)
-        networks = [self._new_network(draws, device) for _ in range(self._n_members)]
+        networks = self._networks(data, draws, device)
         trainer = self._trainer(networks, data, draws, rng)
         n_rows = len(data.training.signals)
         batch_size = batch_rows(self.batch_size, n_rows)
@@ -183,12 +186,17 @@ class NetworkEstimator(TrainingParameters, SeenFeatures, ABC, BaseEstimator):
         """How many networks are trained."""
         return 1
 
+    def _networks(self, data: TrainingData, draws: torch.Generator, device: torch.device) -> list[nn.Module]:
+        """Return the networks to train."""
+        build = partial(self._build, self._n_values, self._targets.n_outputs)
+        return [new_network(build, draws, device) for _ in range(self._n_members)]
+
     def _trainer(
         self, networks: list[nn.Module], data: TrainingData, draws: torch.Generator, rng: np.random.Generator
     ) -> Trainer:
         """Return what trains the networks, with the data of this fit."""
         device = next(networks[0].parameters()).device
-        batch, validation = self._batches(data, device)
+        batch, validation = self._batches(data, device, len(networks), self._batch)
         noise = noise_generators(len(networks), draws, device)
         return ModuleTrainer(networks, self._loss, batch, validation, self._shifts(rng), self._optimiser, noise)
 
@@ -257,27 +265,20 @@ class NetworkEstimator(TrainingParameters, SeenFeatures, ABC, BaseEstimator):
             folds,
         )
 
-    def _new_network(self, draws: torch.Generator, device: torch.device) -> nn.Module:
-        """Return an untrained network in single precision whose weights are drawn from a generator of this fit."""
-        with torch.device("meta"):  # where nothing is drawn and nothing allocated
-            network = self._build(self._n_values, self._targets.n_outputs)
-        network = network.float().to_empty(device="cpu")
-        draw_weights(network, draws)
-        return network.to(device)
-
-    def _batches(self, data: TrainingData, device: torch.device) -> tuple[Batch, Validation | None]:
-        """Return the rows to train on, with the weights that each member gives them, and those held out."""
-        n = self._n_members
-        batch = self._batch(data.training, device)
+    def _batches(
+        self, data: TrainingData, device: torch.device, n: int, make: Callable[[Rows, torch.device], Batch]
+    ) -> tuple[Batch, Validation | None]:
+        """Return the rows to train ``n`` networks on, with the weights that each gives them, and those held out."""
+        batch = make(data.training, device)
         batch.weight = batch.weight.repeat(n, 1)
         if data.folds is not None:
             held = Batch(batch.x, batch.y, batch.weight[0].clone())
             folds: list[Tensor | None] = []
-            for member, rows in enumerate(data.folds):
+            for member, rows in enumerate(data.folds[:n]):
                 folds.append(torch.from_numpy(rows).to(batch.y.device))
                 batch.weight[member, folds[-1]] = 0
             return batch, Validation(held, folds)
-        return batch, None if data.held_out is None else Validation(self._batch(data.held_out, device), [None] * n)
+        return batch, None if data.held_out is None else Validation(make(data.held_out, device), [None] * n)
 
     def _batch(self, rows: Rows, device: torch.device) -> Batch:
         """Return rows for training: on the device if they fit there, else in memory, to be moved batch by batch."""
@@ -315,12 +316,27 @@ class NetworkEstimator(TrainingParameters, SeenFeatures, ABC, BaseEstimator):
             parts = [run(part, self._shift) for part in x.split(rows)]
         return torch.cat(parts, 0 if embed else 1).cpu().numpy()
 
+    def _mean(self, outputs: np.ndarray) -> np.ndarray:
+        """Return the mean of the parts' outputs or probabilities (parts, t, n_outputs), by what each counts."""
+        weights = getattr(self.module_, "weights", None)
+        found: np.ndarray = outputs.mean(0) if weights is None else np.tensordot(weights.cpu().numpy(), outputs, 1)
+        return found
+
     def __sklearn_tags__(self) -> Tags:
         tags = super().__sklearn_tags__()
         tags.non_deterministic = self.random_state is None
         tags.input_tags.three_d_array = True
         tags.target_tags.multi_output = not self._target_kind.are_labels
         return tags
+
+
+def new_network(build: Callable[[], nn.Module], draws: torch.Generator, device: torch.device) -> nn.Module:
+    """Return an untrained network in single precision whose weights are drawn from a generator of this fit."""
+    with torch.device("meta"):  # where nothing is drawn and nothing allocated
+        network = build()
+    network = network.float().to_empty(device="cpu")
+    draw_weights(network, draws)
+    return network.to(device)
 
 
 def noise_generators(n: int, draws: torch.Generator, device: torch.device) -> list[torch.Generator]:
@@ -350,7 +366,7 @@ class Regression(RegressorMixin, NetworkEstimator):
     def predict(self, X: DataLike) -> np.ndarray:
         """Return the predicted targets, of shape (t,) or (t, n_outputs) as ``y`` had in ``fit``."""
         output = self._output(X)
-        return self._targets.decode(output.mean(0))
+        return self._targets.decode(self._mean(output))
 
     @property
     def _target_standardizer(self) -> Standardizer:
@@ -369,10 +385,7 @@ class Classification(ClassWeight, ClassifierMixin, NetworkEstimator):
 
     def predict_proba(self, X: DataLike) -> np.ndarray:
         """Return the probabilities of the classes, of shape (t, n_classes), in the order of ``classes_``."""
-        logits = self._output(X)
-        odds = np.exp(logits - logits.max(-1, keepdims=True))
-        probabilities: np.ndarray = (odds / odds.sum(-1, keepdims=True)).mean(0)
-        return probabilities
+        return self._mean(softmax(self._output(X)))
 
     def predict(self, X: DataLike) -> np.ndarray:
         """Return the most probable label of every row."""

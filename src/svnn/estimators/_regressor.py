@@ -5,14 +5,14 @@ from __future__ import annotations
 from typing import Literal, cast, overload
 
 import numpy as np
-from torch import nn
 
 from svnn._parameters import declared
 from svnn._types import DataLike
 from svnn.estimators._covariance_network import CovarianceNetwork
+from svnn.estimators._member_training import HeldOut
 from svnn.estimators._network_estimator import Regression
+from svnn.estimators._noise import Noise
 from svnn.estimators._training_data import TrainingData
-from svnn.estimators.training import Trainer
 
 #: Training rows by which the members' agreement is measured.
 _ROWS = 1000
@@ -54,8 +54,8 @@ class SVNNRegressor(CovarianceNetwork, Regression):
     True
     """
 
-    #: Variance of a target around its prediction, in standardised units (n_outputs,); None where no row was held out.
-    _noise = cast("np.ndarray | None", None)
+    #: How far targets lie from predictions, in standardised units; None where no row was held out.
+    _noise = cast("Noise | None", None)
 
     @overload
     def predict(self, X: DataLike, return_std: Literal[False] = False) -> np.ndarray: ...
@@ -71,32 +71,60 @@ class SVNNRegressor(CovarianceNetwork, Regression):
         X : array or data frame of shape (t, N) or (t, N, F)
         return_std : bool, default=False
             Whether to return standard deviations, of the same shape, too: how far a target is expected to lie from
-            its prediction. Two things count: how far the members disagree about this row, and how far the targets of
-            held-out rows lay from their predictions in ``fit``.
+            its prediction. Two things count: how far the parts of the model disagree about this row, and how far
+            the targets of held-out rows with such predictions lay from them in ``fit``.
         """
         outputs = self._output(X)
-        mean = self._targets.decode(outputs.mean(0))
+        found = self._mean(outputs)
+        mean = self._targets.decode(found)
         if not return_std:
             return mean
         if self._noise is None and len(outputs) == 1:
             raise ValueError("return_std=True needs several members, or a validation_fraction above 0 in fit.")
-        variance = _spread(outputs) + (0.0 if self._noise is None else self._noise)
+        variance = self._within(outputs)
+        if self._noise is not None:
+            variance = variance + self._noise.variance(found, self._between(outputs))
         std: np.ndarray = np.sqrt(variance) * self._target_standardizer.scale
         return mean, std.reshape(mean.shape)
 
-    def _finish(self, networks: list[nn.Module], trainer: Trainer, data: TrainingData) -> None:
-        super()._finish(networks, trainer, data)
-        held = [] if data.folds is None and data.held_out is None else range(len(networks))
-        found = [trainer.held_out(member) for member in held]
+    def _learn_noise(self, held: HeldOut | None, data: TrainingData) -> None:
         self._noise = None
-        if found:
-            squares = np.concatenate([(output - y).square().cpu().numpy() for output, y in found])
-            # The held-out errors of single members hold their disagreement already.
-            outputs = self._outputs_of(self._inputs(data.training.signals[:_ROWS]))
-            total = squares.mean(0, dtype=np.float64)
-            self._noise = np.maximum(total - _spread(outputs).mean(0), 0.25 * total)
+        if held is None or not held.weight.any():
+            return
+        weights = np.array(list(self.blend_.values()))
+        prediction = np.tensordot(weights, held.outputs, 1)
+        noise = Noise.learn(prediction, _variance(held.outputs, weights), held.targets, held.weight)
+        # The held-out errors of single members hold their disagreement already.
+        outputs = self._outputs_of(self._inputs(data.training.signals[:_ROWS]))
+        within = self._within(outputs).mean(0)
+        total = np.average(np.square(held.targets - prediction), axis=0, weights=held.weight)
+        rest = np.maximum(1 - within / np.maximum(total, np.finfo(float).tiny), 0.25)
+        noise.coefficients[:, 0] += np.log(rest)
+        self._noise = noise
+
+    def _parts(self, outputs: np.ndarray) -> list[np.ndarray]:
+        """Return the outputs of the members of every team, and of the linear model."""
+        n_linear = int("linear" in self.blend_)
+        teams = len(self.blend_) - n_linear
+        n = len(outputs) - n_linear
+        ends = [n] if teams == 1 else [n - n // 2, n]
+        return np.split(outputs, ends if n_linear else ends[:-1])
+
+    def _between(self, outputs: np.ndarray) -> np.ndarray:
+        """Return how far the parts differ: the variances (t, n_outputs) of their means."""
+        means = np.array([part.mean(0) for part in self._parts(outputs)])
+        return _variance(means, np.array(list(self.blend_.values())))
+
+    def _within(self, outputs: np.ndarray) -> np.ndarray:
+        """Return how far the members of a part differ, by what the parts count."""
+        found = np.zeros(outputs.shape[1:])
+        for part, weight in zip(self._parts(outputs), self.blend_.values(), strict=True):
+            found += weight * (part.var(0, ddof=1) if len(part) > 1 else 0.0)
+        return found
 
 
-def _spread(outputs: np.ndarray) -> np.ndarray:
-    """Return the variances between members (members, t, n_outputs), zero for a single one."""
-    return outputs.var(0, ddof=1) if len(outputs) > 1 else np.zeros(outputs.shape[1:])
+def _variance(outputs: np.ndarray, weights: np.ndarray) -> np.ndarray:
+    """Return the variances of outputs (parts, t, n_outputs) whose parts have these weights."""
+    centred = outputs - np.tensordot(weights, outputs, 1)
+    found: np.ndarray = np.tensordot(weights, np.square(centred), 1)
+    return found

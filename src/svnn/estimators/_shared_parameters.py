@@ -142,8 +142,8 @@ class PooledNodes:
     heads: int | str = parameter(
         default="auto",
         rule=either(integer(1), "auto"),
-        doc="""Number of weight vectors of the weighted readout. "auto" is one for each output (a class, a target), at
-        least 4 and at most 32.""",
+        doc="""Number of weight vectors of the weighted readout. "auto" is one for each target, at least 4, or two for
+        each class, at least 8; no more than 32.""",
     )
     mlp: Sequence[int] = parameter(
         default=(32,), rule=sizes(), doc="Hidden sizes of the head; empty for a linear head."

@@ -20,6 +20,7 @@ from svnn._parameters import is_allowed
 from svnn.estimators._classifier import SVNNClassifier
 from svnn.estimators._covariance_network import CovarianceNetwork, networks_of
 from svnn.estimators._model_file import Json, ModelFileError, PathLike, given_path, read_model, write_model
+from svnn.estimators._noise import Noise
 from svnn.estimators._regressor import SVNNRegressor
 from svnn.estimators._stored_values import (
     decode,
@@ -46,7 +47,7 @@ _MOST_LAYERS = 1000
 #: What ``fit`` sets, and this file stores in its own way.
 _FITTED = {
     *("module_", "operator_", "covariance_", "covariance_estimator_", "history_", "n_iter_", "n_features_in_"),
-    *("feature_names_in_", "classes_", "_standardizer", "_targets", "_n_values", "_trained_with", "_noise"),
+    *("feature_names_in_", "classes_", "_standardizer", "_targets", "_n_values", "_trained_with", "_noise", "blend_"),
 }
 
 
@@ -68,6 +69,7 @@ def save(estimator: CovarianceNetwork, path: PathLike) -> None:
         "operator": {k: getattr(estimator.operator_, k) for k in ("backend", "scale", "adaptive")},
         "module": _architecture(networks_of(estimator.module_)[0], estimator.n_features_in_),
         "members": len(networks_of(estimator.module_)),
+        "blend": estimator.blend_,
         "trained_with": estimator._trained_with,
         "n_features_in": estimator.n_features_in_,
         "feature_names_in": getattr(estimator, "feature_names_in_", np.array([])).tolist(),
@@ -79,7 +81,9 @@ def save(estimator: CovarianceNetwork, path: PathLike) -> None:
         header["target_shape"] = list(estimator._targets.shape)
         _put_standardizer(tensors, "target", estimator._targets.standardizer)
         noise = cast(SVNNRegressor, estimator)._noise
-        header["noise"] = None if noise is None else encode(noise, "noise", tensors)
+        header["noise"] = (
+            None if noise is None else [encode(part, f"noise.{i}", tensors) for i, part in enumerate(noise)]
+        )
     if type(estimator) not in _CLASSES.values():
         own = {k: v for k, v in vars(estimator).items() if k not in _FITTED and k not in estimator.get_params()}
         header["attributes"] = {k: encode(v, f"attributes.{k}", tensors) for k, v in own.items()}
@@ -178,13 +182,18 @@ def _restore(kind: type, tensors: dict[str, Tensor], header: Json, device: torch
     _must(n_members <= len(tensors), "members")
     prefixes = ["module."] if n_members == 1 else [f"module.members.{i}." for i in range(n_members)]
     networks = [_get_module(estimator, tensors, header["module"], prefix) for prefix in prefixes]
-    stored = sum(name.startswith("module.") for name in tensors)
-    _must(stored == sum(len(network.state_dict()) for network in networks), "members")
-    estimator.module_ = (networks[0] if n_members == 1 else Members(networks)).to(device).eval()
-    if isinstance(estimator, SVNNRegressor) and header.get("noise") is not None:  # older files have none
-        noise = estimator._noise = decode(header["noise"], tensors)
-        _must(noise.shape == (estimator._targets.n_outputs,) and noise.dtype == np.float64, "noise")
-        _must(bool(np.isfinite(noise).all() and (noise >= 0).all()), "noise")
+    module = networks[0] if n_members == 1 else _get_members(estimator, networks, tensors)
+    stored = {name for name in tensors if name.startswith("module.")}
+    _must(stored == {f"module.{name}" for name in module.state_dict()}, "members")
+    estimator.module_ = module.to(device).eval()
+    blend = estimator.blend_ = header.get("blend", {"with edges": 1.0})  # older files have none
+    _must(set(blend) <= {"with edges", "without edges", "linear"}, "blend")
+    _must(all(isinstance(weight, float) for weight in blend.values()), "blend")
+    if isinstance(estimator, SVNNRegressor) and isinstance(header.get("noise"), list) and header["noise"]:
+        noise = estimator._noise = Noise(*(decode(part, tensors) for part in header["noise"]))
+        _must([part.shape[1:] for part in noise] == [(4,), (2,), (2,)], "noise")
+        _must(all(len(part) == estimator._targets.n_outputs and part.dtype == np.float64 for part in noise), "noise")
+        _must(all(np.isfinite(part).all() for part in noise), "noise")
     history = estimator.history_ = header["history"]
     numbers = [value for values in history.values() for value in values]
     _must(all(isinstance(value, (int, float)) for value in numbers), "history")
@@ -249,6 +258,22 @@ def _get_module(estimator: CovarianceNetwork, tensors: dict[str, Tensor], stored
         _must(same, f"module.{key}")
     module.load_state_dict(weights, assign=True)
     return module.eval()
+
+
+def _get_members(estimator: CovarianceNetwork, networks: list[SVNN], tensors: dict[str, Tensor]) -> Members:
+    """Return the members with their weights, and with the linear model where there is one."""
+    linear = None
+    if "module.linear_weight" in tensors:
+        linear = tensors["module.linear_weight"], tensors["module.linear_bias"]
+        n_inputs, n_outputs = estimator.n_features_in_ * estimator._n_values, estimator._targets.n_outputs
+        _must(linear[0].shape == (n_outputs, n_inputs) and linear[1].shape == (n_outputs,), "linear")
+        _must(all(part.dtype == torch.float64 for part in linear), "linear")
+    weights = tensors.get("module.weights")
+    if weights is None:  # older files have none
+        tensors["module.weights"] = Members(networks).weights
+        return Members(networks)
+    _must(weights.dtype == torch.float64 and bool(torch.isfinite(weights).all()), "weights")
+    return Members(networks, weights.tolist(), linear)
 
 
 def _get_operator(tensors: dict[str, Tensor], stored: Json, n: int, device: torch.device) -> CovarianceOperator:

@@ -16,7 +16,8 @@ from svnn._parameters import anything, declared, fitted, parameter, seed
 from svnn._types import ColumnLike, CovarianceLike, DataLike, HasCovariance, MatrixLike, RandomState
 from svnn._validation import at_once
 from svnn.covariance._resolve import fit_covariance, resolve
-from svnn.estimators._covariance_network import GivenCovariance, known_covariance, plain_covariance
+from svnn.estimators._covariance_network import known_covariance, plain_covariance
+from svnn.estimators._covariance_parameters import GivenCovariance
 from svnn.estimators._shared_parameters import ClassWeight, SeenFeatures, TrainingParameters
 from svnn.estimators._training_data import (
     SQUARES,

@@ -1,4 +1,4 @@
-"""Training: the loop, three ways to take its steps, and what they ask of torch."""
+"""Training: the loop, the ways to take its steps, and what they ask of torch."""
 
 from svnn.estimators.training._compiled_trainer import CompiledTrainer, has_kernel
 from svnn.estimators.training._graph_trainer import GraphTrainer
@@ -14,6 +14,7 @@ from svnn.estimators.training._loop import (
 )
 from svnn.estimators.training._module_trainer import Batch, ModuleTrainer, Optimiser, Shifts, Validation
 from svnn.estimators.training._stacked_networks import Plan, StackedTrainer
+from svnn.estimators.training._teams import Teams
 from svnn.estimators.training._torch_modes import draw_weights, fits, pick_device, plain_torch
 
 __all__ = [
@@ -28,6 +29,7 @@ __all__ = [
     "Plan",
     "Shifts",
     "StackedTrainer",
+    "Teams",
     "Trainer",
     "Validation",
     "batch_ends",

@@ -51,19 +51,24 @@ class CompiledTrainer(StackedTrainer):
             np.array(self.plan.widths),
             np.array([self.kernels.SLOPES[self.plan.activation]], dtype=np.float32),
         )
+        if self.validation is not None and self.held is not None:
+            self.held_signals, everything = self.held.flatten(1).numpy(), torch.arange(len(self.held))
+            parts = [everything if rows is None else rows for rows in self.validation.rows]
+            self.held_rows = [(rows.numpy(), self.validation.data.y[rows]) for rows in parts]
+            self.held_weight = [self.validation.data.weight[rows].double().numpy() for rows in parts]
         return self
 
-    def epoch(self, order: np.ndarray, ends: Sequence[int], rates: Sequence[float]) -> np.ndarray:
-        groups = np.array_split(np.arange(self.n_members), min(torch.get_num_threads(), self.n_members))
+    def epoch(self, order: np.ndarray, ends: Sequence[int], rates: Sequence[float], members: np.ndarray) -> np.ndarray:
         arguments = order, np.array(ends), np.array(rates)
-        found = list(in_threads(lambda members: self._train(members, *arguments), groups))
+        losses = np.zeros(self.n_members)
+        groups = np.array_split(members, min(torch.get_num_threads(), len(members)))
+        trained = in_threads(lambda group: self._train(group, *arguments), groups)
+        losses[members] = np.concatenate(list(trained))
         self.steps += len(ends)
-        return np.concatenate(found)
+        return losses
 
     def _train(self, members: np.ndarray, order: np.ndarray, ends: np.ndarray, rates: np.ndarray) -> np.ndarray:
         """Train some members for an epoch, in stretches of batches whose random draws fit in memory."""
-        first, last = members[0], members[-1] + 1
-        theta, moments, average = (part[first:last].numpy() for part in (self.theta, self.moments, self.average))
         drops = self.plan.node_dropout > 0
         row = 2 * (self.plan.n_nodes + 3) * len(members)
         total, start, batch = np.zeros(len(members)), 0, 0
@@ -75,14 +80,15 @@ class CompiledTrainer(StackedTrainer):
             self.kernels.train_epoch(
                 self.signals,
                 self.targets,
-                self.weight[first:last],
+                self.weight,
                 rows,
                 ends[batch:stop] - start,
                 self._draws(members, len(rows)),
                 drop_threshold(self.plan.node_dropout),
-                theta,
-                moments,
-                average,
+                members,
+                self.theta.numpy(),
+                self.moments.numpy(),
+                self.average.numpy(),
                 self.rates.numpy(),
                 rates[batch:stop],
                 self.steps + batch,
@@ -101,10 +107,24 @@ class CompiledTrainer(StackedTrainer):
             return np.zeros((len(members), 0, 0), dtype=np.int16)
         return np.stack([node_draws(n_rows, self.plan.n_nodes, self.noise[m]).numpy() for m in members])
 
+    def validate(self, members: np.ndarray) -> np.ndarray:
+        losses = np.zeros(self.n_members)
+        watched = members[self.watched[members]]
+        if not len(watched):
+            return losses
+        # One call of torch for all of them: a call takes longer than the network does.
+        found = [self.held_out(member) for member in watched.tolist()]
+        outputs, y = (torch.cat(parts) for parts in zip(*found, strict=True))
+        values = self.loss(outputs, y).numpy()
+        weights = [self.held_weight[member] for member in watched.tolist()]
+        starts = np.cumsum([0, *(len(weight) for weight in weights[:-1])])
+        sums = np.add.reduceat(values * np.concatenate(weights), starts)
+        losses[watched] = sums / np.add.reduceat(np.concatenate(weights), starts)
+        return losses
+
     def held_out(self, member: int) -> tuple[Tensor, Tensor]:
-        assert self.validation is not None and self.held is not None and self.kernels is not None
-        part, y = self.validation.rows[member], self.validation.data.y
-        rows = np.arange(len(self.held)) if part is None else part.numpy()
+        assert self.kernels is not None
+        rows, y = self.held_rows[member]
         outputs = np.empty((len(rows), self.plan.widths[-1]), dtype=np.float32)
-        self.kernels.evaluate(self.held.flatten(1).numpy(), rows, self.average[member].numpy(), *self.shape, outputs)
-        return torch.from_numpy(outputs), y if part is None else y[part]
+        self.kernels.evaluate(self.held_signals, rows, self.average[member].numpy(), *self.shape, outputs)
+        return torch.from_numpy(outputs), y

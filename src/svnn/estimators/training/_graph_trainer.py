@@ -44,7 +44,7 @@ class GraphTrainer(StackedTrainer):
 
     _recordings: dict[int, _Recording] | None = None
 
-    def epoch(self, order: np.ndarray, ends: Sequence[int], rates: Sequence[float]) -> np.ndarray:
+    def epoch(self, order: np.ndarray, ends: Sequence[int], rates: Sequence[float], members: np.ndarray) -> np.ndarray:
         device = self.theta.device
         rows = torch.from_numpy(order).to(device)
         sizes = []

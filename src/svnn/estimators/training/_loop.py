@@ -61,25 +61,29 @@ class Trainer(ABC):
     n_members : int
     watched : ndarray of shape (n_members,)
         Whether a member has held-out rows.
+    whitening : Tensor or None
+        What the members' signals were multiplied with; their filters are to be multiplied with its transpose.
     """
 
     n_members: int
     watched: np.ndarray
+    whitening: Tensor | None = None
 
     @abstractmethod
-    def epoch(self, order: np.ndarray, ends: Sequence[int], rates: Sequence[float]) -> np.ndarray:
-        """Take a step for each batch of rows; return the mean loss of every member.
+    def epoch(self, order: np.ndarray, ends: Sequence[int], rates: Sequence[float], members: np.ndarray) -> np.ndarray:
+        """Take a step for each batch of rows; return the mean losses (n_members,).
 
         Parameters
         ----------
         order : the rows in the order of this epoch
         ends : where in it the batches end
         rates : the learning rate of every batch
+        members : the members that are still trained; the others need no steps, and their losses do not count
         """
 
     @abstractmethod
-    def validate(self) -> np.ndarray:
-        """Return the loss of every member on its held-out rows; that of one without such rows does not count."""
+    def validate(self, members: np.ndarray) -> np.ndarray:
+        """Return the losses (n_members,) on the held-out rows; only those of watched ones of ``members`` count."""
 
     @abstractmethod
     def keep(self, members: Sequence[int]) -> None:
@@ -110,30 +114,33 @@ def train(
     """Train all members and return the losses of every epoch, means over the members.
 
     A member's best epoch is that of its smallest validation loss, or training loss where it has no validation rows.
-    Stops when no member's loss has fallen by more than ``tol`` for ``patience`` epochs, or when a callback returns
-    True, and restores the best weights. The order of the rows is drawn from ``generator``, by default torch's own.
+    A member stops when its loss has not fallen by more than ``tol`` for ``patience`` epochs; its last losses count on.
+    All stop when a callback returns True. The best weights are restored. The order of the rows is drawn from
+    ``generator``, by default torch's own.
     """
     ends = batch_ends(n_rows, batch_size)
     n_steps = max_epochs * len(ends)
     history: dict[str, list[float]] = {"train_loss": [], "valid_loss": []}
     best = np.full(trainer.n_members, np.inf)
     mark, mark_epoch = best.copy(), np.full(trainer.n_members, -1)  # the loss that patience waits to see undercut
+    trained, monitored, running = best.copy(), best.copy(), np.full(trainer.n_members, True)
     for epoch in range(max_epochs):
         order = np.arange(n_rows)
         if len(ends) > 1:
             order = torch.randperm(n_rows, generator=generator).numpy()
         rates = [lr * schedule((epoch * len(ends) + i) / n_steps) for i in range(len(ends))]
-        trained = trainer.epoch(order, ends, rates)
+        members = np.flatnonzero(running)
+        trained[members] = trainer.epoch(order, ends, rates, members)[members]
         _check_finite("training", trained, epoch)
-        monitored = np.where(trainer.watched, trainer.validate(), trained)
+        monitored[members] = np.where(trainer.watched, trainer.validate(members), trained)[members]
         history["train_loss"].append(float(trained.mean()))
         if trainer.watched.any():
             history["valid_loss"].append(float(monitored.mean()))
         _check_finite("validation", monitored, epoch)
-        better = monitored < best
+        better = running & (monitored < best)
         best = np.where(better, monitored, best)
         trainer.keep(np.flatnonzero(better).tolist())
-        fell = monitored < mark - tol
+        fell = running & (monitored < mark - tol)
         mark, mark_epoch = np.where(fell, monitored, mark), np.where(fell, epoch, mark_epoch)
         record = {
             "epoch": epoch + 1,
@@ -142,8 +149,9 @@ def train(
             "best_loss": float(best.mean()),
         }
         stop = [callback(record) for callback in callbacks]
-        waited = patience is not None and epoch - mark_epoch.max() >= patience
-        if waited or any(isinstance(s, (bool, np.bool_)) and s for s in stop):
+        if patience is not None:
+            running = epoch - mark_epoch < patience
+        if not running.any() or any(isinstance(s, (bool, np.bool_)) and s for s in stop):
             break
     trainer.restore()
     return history

@@ -232,6 +232,7 @@ def train_epoch(
     ends: np.ndarray,
     draws: np.ndarray,
     threshold: int,
+    members: np.ndarray,
     theta: np.ndarray,
     moments: np.ndarray,
     average: np.ndarray,
@@ -248,13 +249,14 @@ def train_epoch(
     loss: int,
     totals: np.ndarray,
 ) -> None:
-    """Take a step for every member and every batch, and add the losses of the batches, times their rows, to ``totals``.
+    """Take a step for some members and every batch, and add the losses of the batches, times their rows, to ``totals``.
 
     Parameters
     ----------
     signals : (t, N P); targets : (t, n_outputs); weight : (members, t)
     order : the rows in the order of this epoch; ends : where in it the batches end
-    draws : (members, rows, at least N); a node is left out of a sample where its draw is below ``threshold``
+    draws : (some members, rows, at least N); a node is left out of a sample where its draw is below ``threshold``
+    members : the members to train
     theta, average : (members, D); moments : (members, 2, D), Adam's running means. They change.
     rates : (D,) multiples of the learning rate; learning : the learning rate of every batch
     n_steps : the number of steps taken before
@@ -282,7 +284,8 @@ def train_epoch(
             rows = order[start + block * LANES : min(start + (block + 1) * LANES, end)]
             _gather(signals, rows, z[block])
             _gather(targets, rows, y[block])
-        for member in range(len(theta)):
+        for index in range(len(members)):
+            member = members[index]
             gradient[:] = 0
             mass = 0.0
             for i in range(start, end):
@@ -295,11 +298,11 @@ def train_epoch(
                     first = start + block * LANES
                     for k in range(min(LANES, end - first)):
                         for node in range(n):
-                            scale[node, k] = kept if draws[member, first + k, node] >= threshold else np.float32(0)
+                            scale[node, k] = kept if draws[index, first + k, node] >= threshold else np.float32(0)
                 signal = z[block].reshape(n, p, LANES)
                 _forward(signal, scale, theta[member], heads, widths, slope, hidden, derivative, values, slopes)
                 found = _losses(values[last:], y[block], share[block], loss, errors[last:])
-                totals[member] += found * (end - start)
+                totals[index] += found * (end - start)
                 _backward(
                     signal, theta[member], heads, widths, hidden, derivative, values, slopes, errors, sums, gradient
                 )

@@ -142,14 +142,15 @@ class ModuleTrainer(Trainer):
         self.averages = [WeightAverage(module, optimiser.averaging) for module in modules]
         self.best = [copy.deepcopy(module.state_dict()) for module in modules]
 
-    def epoch(self, order: np.ndarray, ends: Sequence[int], rates: Sequence[float]) -> np.ndarray:
+    def epoch(self, order: np.ndarray, ends: Sequence[int], rates: Sequence[float], members: np.ndarray) -> np.ndarray:
         rows = torch.from_numpy(order).to(self.data.y.device)
         whole = len(ends) == 1
         small = 4 * math.prod(self.data.x.shape) <= _GATHER_BYTES
         gathered = self.data if whole else self.data[rows] if small else None
         starts = [0, *ends[:-1]]
         losses = np.zeros(self.n_members)
-        for member, module in enumerate(self.modules):
+        for member in members.tolist():
+            module = self.modules[member]
             module.train()
             shift = self._draw() if self.shifts.resample == "epoch" else self.shifts.fixed
             found = []
@@ -179,9 +180,9 @@ class ModuleTrainer(Trainer):
         optimizer.step()
         self.averages[member].update()
 
-    def validate(self) -> np.ndarray:
+    def validate(self, members: np.ndarray) -> np.ndarray:
         losses = np.zeros(self.n_members)
-        for member in np.flatnonzero(self.watched).tolist():
+        for member in members[self.watched[members]].tolist():
             assert self.validation is not None
             values = self.loss(*self.held_out(member))
             losses[member] = float(weighted(values, self.validation.weight(member).to(self.device)))

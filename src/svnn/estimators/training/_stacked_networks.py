@@ -174,7 +174,7 @@ class StackedTrainer(Trainer):
         self.rates = plan.rates().to(self.theta)
         self.steps = 0
 
-    def epoch(self, order: np.ndarray, ends: Sequence[int], rates: Sequence[float]) -> np.ndarray:
+    def epoch(self, order: np.ndarray, ends: Sequence[int], rates: Sequence[float], members: np.ndarray) -> np.ndarray:
         rows = torch.from_numpy(order).to(self.x.device)
         total = self.theta.new_zeros(self.n_members)
         for start, end, rate in zip([0, *ends[:-1]], ends, rates, strict=True):
@@ -214,9 +214,9 @@ class StackedTrainer(Trainer):
         drawn = [node_factors(n_rows, self.plan.n_nodes, p, generator) for generator in self.noise]
         return torch.stack(drawn).to(self.theta.device)
 
-    def validate(self) -> np.ndarray:
+    def validate(self, members: np.ndarray) -> np.ndarray:
         losses = np.zeros(self.n_members)
-        for member in np.flatnonzero(self.watched).tolist():
+        for member in members[self.watched[members]].tolist():
             assert self.validation is not None
             losses[member] = float(weighted(self.loss(*self.held_out(member)), self.validation.weight(member)))
         return losses

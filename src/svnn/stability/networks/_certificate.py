@@ -79,7 +79,8 @@ class Certificate:
         The bound on the output for each signal, where signals are given.
     members : tuple of Certificate
         Where several networks predict together, the certificate of each. The bound on their mean output is the mean of
-        theirs; ``layers``, ``readout`` and ``head`` are those of the member with the largest bound.
+        theirs, with the same weights; ``layers``, ``readout`` and ``head`` are those of the member with the largest
+        bound.
     """
 
     output: float
@@ -99,7 +100,7 @@ class Certificate:
     def __str__(self) -> str:
         if self.members:
             bounds = ", ".join(f"{member.output:.4g}" for member in self.members)
-            return f"output    <= {self.output:.4g}, the mean over members: {bounds}"
+            return f"output    <= {self.output:.4g}, the weighted mean over members: {bounds}"
         head = ("layer", "|B(Ĉ)-B(C)|", "|B(C)|", "|B(Ĉ)|", "bias", "norm", "error")
         lines = ["".join(f"{name:>13}" for name in head)]
         lines.append(f"{0:13d}{'':52}{self.norm:13.4g}{0.0:13.4g}")
@@ -184,7 +185,10 @@ def certificate(
         signals = float(norm)
     spectra = [Spectrum.of(M, deterministic) for M in (shifts.before, shifts.after, shifts.after - shifts.before)]
     found = [_of_network(model, network, shifts, spectra, signals, deterministic) for network in networks]
-    return found[0] if len(found) == 1 else _of_mean(tuple(found))
+    if len(found) == 1:
+        return found[0]
+    module: Any = getattr(model, "module_", model)
+    return _of_mean(tuple(found), module.weights.cpu().numpy()[: len(found)])
 
 
 def _of_network(
@@ -235,10 +239,13 @@ def _of_network(
     )
 
 
-def _of_mean(members: tuple[Certificate, ...]) -> Certificate:
-    """Return the certificate of the mean of several networks, and of their embeddings side by side."""
+def _of_mean(members: tuple[Certificate, ...], weights: np.ndarray) -> Certificate:
+    """Return the certificate of the weighted mean of several networks, and of their embeddings side by side.
+
+    A linear function beside them does not depend on the covariance, and does not move.
+    """
     bounds: Any = [member.output if member.per_sample is None else member.per_sample for member in members]
-    mean = np.mean(bounds, axis=0) * (1 + ROUNDING)
+    mean = np.tensordot(weights, np.asarray(bounds), 1) * (1 + ROUNDING)
     worst = max(members, key=float)
     return replace(
         worst,

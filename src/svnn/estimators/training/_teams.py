@@ -1,0 +1,51 @@
+"""Members of several shapes, trained side by side."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+
+import numpy as np
+from torch import Tensor
+
+from svnn.estimators.training._loop import Trainer
+
+
+class Teams(Trainer):
+    """Several trainers as one: the members of the first come first, then those of the second, and so on."""
+
+    def __init__(self, teams: Sequence[Trainer]) -> None:
+        self.teams = teams
+        self.starts = np.cumsum([0, *(team.n_members for team in teams[:-1])])
+        self.n_members = sum(team.n_members for team in teams)
+        self.watched = np.concatenate([team.watched for team in teams])
+
+    def epoch(self, order: np.ndarray, ends: Sequence[int], rates: Sequence[float], members: np.ndarray) -> np.ndarray:
+        losses = np.zeros(self.n_members)
+        for team, start, own in self._dealt(members):
+            losses[start : start + team.n_members] = team.epoch(order, ends, rates, own)
+        return losses
+
+    def validate(self, members: np.ndarray) -> np.ndarray:
+        losses = np.zeros(self.n_members)
+        for team, start, own in self._dealt(members):
+            losses[start : start + team.n_members] = team.validate(own)
+        return losses
+
+    def keep(self, members: Sequence[int]) -> None:
+        for team, _, own in self._dealt(np.array(members, dtype=np.intp)):
+            team.keep(own.tolist())
+
+    def restore(self) -> None:
+        for team in self.teams:
+            team.restore()
+
+    def held_out(self, member: int) -> tuple[Tensor, Tensor]:
+        ((team, _, own),) = self._dealt(np.array([member]))
+        return team.held_out(int(own[0]))
+
+    def _dealt(self, members: np.ndarray) -> Iterator[tuple[Trainer, int, np.ndarray]]:
+        """Yield the teams of these members, where each team starts, and the members' numbers in it."""
+        for team, start in zip(self.teams, self.starts.tolist(), strict=True):
+            own = members[(start <= members) & (members < start + team.n_members)] - start
+            if len(own):
+                yield team, start, own
