@@ -33,6 +33,7 @@ def edge_contributions(
     X: DataLike,
     *,
     edges: EdgesLike = None,
+    of: str = "covariance",
     class_: Any = None,
     logit: bool = False,
 ) -> EdgeContributions:
@@ -47,7 +48,10 @@ def edge_contributions(
     X : array or data frame of shape (t, N) or (t, N, F)
     edges : int, or pairs of features, optional
         Which edges to look at: so many with the largest absolute entries, or pairs of column numbers or of names. By
-        default all that the covariance kept.
+        default all that the matrix has.
+    of : {"covariance", "shift"}, default="covariance"
+        The matrix that loses the edge: the covariance, or ``model.operator_``, which the filters shift by. They differ
+        with ``use="log"`` only, where the shift is the logarithm of the covariance.
     class_, logit
         As for :func:`feature_contributions`.
 
@@ -59,13 +63,14 @@ def edge_contributions(
 
     Notes
     -----
-    The result is exactly that of ``model.on(C).predict(X)`` with a matrix C whose two entries of the edge are zero. The
-    matrix is the one that the model's filters are made of: the covariance, or with ``use="precision"`` the precision.
-    A shift by the matrix without the edge is a shift by the whole matrix and a change of two nodes, for any number of
-    layers, so all edges run through the network in large batches. With ``use="log"`` the filters see the logarithm of
-    the matrix, all of which changes with an edge: one eigendecomposition per edge. A covariance of nearly collinear
-    features without one of its edges often has negative eigenvalues, whose logarithm is cut off; contributions are
-    large then.
+    The result is exactly that of ``model.on(C).predict(X)`` with a covariance C whose two entries of the edge are zero;
+    with ``use="precision"`` it is an edge of the precision. A shift by the matrix without the edge is a shift by the
+    whole matrix and a change of two nodes, in every layer, so all edges run through the network in large batches.
+
+    With ``use="log"`` the whole logarithm changes with an edge of the covariance, and each edge takes an
+    eigendecomposition. A covariance of strongly correlated features that misses one edge often has a negative
+    eigenvalue, where the logarithm is cut off, so single edges can seem to matter much. ``of="shift"`` removes the
+    entry of the logarithm in its place, which is what the filters see of two features.
 
     Examples
     --------
@@ -81,9 +86,12 @@ def edge_contributions(
     """
     check_model(model)
     outputs, Z = outputs_of(model, class_, logit), standardised(model, X)
-    matrix, scale = _matrix(model), model._scale
+    if of not in ("covariance", "shift"):
+        raise ValueError(f'of must be "covariance" or "shift", got {of!r}.')
+    logarithm = of == "covariance" and model._as_trained("use") == "log"
+    matrix, scale = _matrix(model, logarithm)
     names = feature_names(model)
-    pairs = _kept(matrix) if edges is None else _chosen(edges, matrix, names)
+    pairs = _kept(matrix) if edges is None else _chosen(edges, matrix, names, of)
     whole = outputs.values(Z)
     if len(Z) * len(pairs) * whole.shape[1] > _MOST_NUMBERS:
         raise ValueError(
@@ -91,7 +99,6 @@ def edge_contributions(
             "name fewer by edges=, or give fewer rows."
         )
     weights = np.asarray(matrix[pairs[:, 0], pairs[:, 1]], dtype=np.float64).reshape(-1)
-    logarithm = model._as_trained("use") == "log"
 
     def shifts(part: slice) -> Shifts:
         if logarithm:
@@ -109,13 +116,12 @@ def edge_contributions(
     )
 
 
-def _matrix(model: CovarianceNetwork) -> Matrix:
-    """Return what the filters, or their logarithm, are made of: divided by its scale, in double precision."""
-    if model._as_trained("use") != "log":
-        found = plain_matrix(model.operator_)
-        return found.astype(np.float64)
+def _matrix(model: CovarianceNetwork, logarithm: bool) -> tuple[Matrix, float]:
+    """Return the matrix that loses its edges, in double precision, and the number that it was divided by."""
+    if not logarithm:
+        return plain_matrix(model.operator_).astype(np.float64), float(model.operator_.scale or 1.0)
     dense = model.covariance_ if isinstance(model.covariance_, np.ndarray) else model.covariance_.toarray()
-    return np.asarray(dense, dtype=np.float64) / model._scale
+    return np.asarray(dense, dtype=np.float64) / model._scale, model._scale
 
 
 def _kept(matrix: Matrix) -> np.ndarray:
@@ -124,7 +130,7 @@ def _kept(matrix: Matrix) -> np.ndarray:
     return np.stack(upper.nonzero(), 1).astype(np.int64)
 
 
-def _chosen(edges: EdgesLike, matrix: Matrix, names: np.ndarray) -> np.ndarray:
+def _chosen(edges: EdgesLike, matrix: Matrix, names: np.ndarray, of: str) -> np.ndarray:
     """Return the pairs (E, 2) that the caller asks for, or say what is wrong with them."""
     if isinstance(edges, (int, np.integer)):
         if edges < 1:
@@ -140,7 +146,7 @@ def _chosen(edges: EdgesLike, matrix: Matrix, names: np.ndarray) -> np.ndarray:
         i, j = sorted(feature_place(feature, names, "edges") for feature in edge)
         if i == j or not matrix[i, j]:
             raise ValueError(
-                f"edges holds {edge!r}, which the model's covariance did not keep; edges=None takes all that it kept."
+                f"edges holds {edge!r}, which the model's {of} did not keep; edges=None takes all that it kept."
             )
         chosen.append((i, j))
     return np.array(chosen, dtype=np.int64).reshape(-1, 2)

@@ -59,9 +59,11 @@ def feature_contributions(
 
     Notes
     -----
-    The integral has no closed form for most activations. It is computed by Gauss-Legendre rules: for every sample the
-    number of points is doubled until the sum is right up to ``tol``. A linear network (``activation="identity"``) has
-    the same gradient everywhere, so one point is exact: the contributions are weights times values.
+    The integral has no closed form for most activations. It is computed by Gauss-Legendre rules of four points, on
+    pieces of the way that are halved until the sum is right up to ``tol``. A linear network
+    (``activation="identity"``) has the same gradient everywhere, so one point is exact: the contributions are weights
+    times values. With an activation that has kinks (relu), many points are needed, and a single contribution is right up
+    to some ten times ``tol``.
 
     Contributions belong to the prediction, not to nature: among correlated features, they tell what this network reads.
 
@@ -92,7 +94,7 @@ def feature_contributions(
         outputs.labels,
         outputs.shaped(path.end),
         outputs.shaped(path.start),
-        path.n_nodes,
+        path.n_points,
     )
 
 

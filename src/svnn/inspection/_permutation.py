@@ -74,7 +74,7 @@ def permutation_importance(
     y: ColumnLike,
     *,
     groups: Sequence[Sequence[Any]] | None = None,
-    threshold: float = 0.5,
+    threshold: float = 0.7,
     n_repeats: int = 5,
     scoring: str | Callable[..., float] | None = None,
     random_state: RandomState = None,
@@ -94,7 +94,7 @@ def permutation_importance(
     groups : sequence of sequences of column numbers or names, optional
         What is permuted together. Features in no group are left alone. By default the groups come from the model's
         covariance: average linkage of the absolute correlations.
-    threshold : float in (0, 1], default=0.5
+    threshold : float in (0, 1], default=0.7
         The mean absolute correlation above which clusters of features become one. Covariances that the model's
         estimator removed count as zero.
     n_repeats : int, default=5

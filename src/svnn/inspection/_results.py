@@ -105,12 +105,12 @@ class FeatureContributions(Contributions):
     ----------
     baseline : float or ndarray of shape (m,)
         The prediction for the baseline.
-    n_nodes : int
+    n_points : int
         How many points of the way from the baseline to a sample were looked at, at most.
     """
 
     baseline: Any
-    n_nodes: int
+    n_points: int
 
 
 @dataclass(frozen=True, repr=False, eq=False)
