@@ -141,6 +141,14 @@ def test_a_network_without_effect_contributes_nothing():
     assert not found.contributions.any() and found.n_points == 1
 
 
+def test_a_tolerance_that_cannot_be_met_ends(default, monkeypatch):
+    monkeypatch.setattr(_path, "_PIECES", 20)
+    with pytest.warns(ConvergenceWarning, match=r"more than tol=1e-18; give a larger tol"):
+        found = feature_contributions(default.model, default.X, tol=1e-18)
+    assert found.n_points <= 4 * 64 + 1
+    assert abs(found.baseline + found.contributions.sum(1) - default.model.predict(default.X)).max() < 1e-9
+
+
 def test_a_warning_says_where_contributions_do_not_add_up(monkeypatch, default):
     monkeypatch.setattr(_path, "_HALVINGS", 0)
     with pytest.warns(ConvergenceWarning, match=r"of \d+ samples do not add up: they are off by up to"):

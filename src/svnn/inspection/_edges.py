@@ -14,7 +14,15 @@ from svnn.estimators._covariance_network import CovarianceNetwork
 from svnn.estimators.training import plain_torch
 from svnn.functional import log_covariance
 from svnn.inspection._ablated import Ablated, Stack
-from svnn.inspection._outputs import Outputs, check_model, feature_names, feature_place, outputs_of, standardised
+from svnn.inspection._outputs import (
+    Outputs,
+    check_model,
+    feature_names,
+    feature_place,
+    finite,
+    outputs_of,
+    standardised,
+)
 from svnn.inspection._results import EdgeContributions
 from svnn.operators import CovarianceOperator, plain_matrix
 
@@ -92,7 +100,7 @@ def edge_contributions(
     matrix, scale = _matrix(model, logarithm)
     names = feature_names(model)
     pairs = _kept(matrix) if edges is None else _chosen(edges, matrix, names, of)
-    whole = outputs.values(Z)
+    whole = finite(outputs.values(Z))
     if len(Z) * len(pairs) * whole.shape[1] > _MOST_NUMBERS:
         raise ValueError(
             f"{len(pairs)} edges and {len(Z)} samples are too many for one table; "

@@ -62,8 +62,8 @@ def feature_contributions(
     The integral has no closed form for most activations. It is computed by Gauss-Legendre rules of four points, on
     pieces of the way that are halved until the sum is right up to ``tol``. A linear network
     (``activation="identity"``) has the same gradient everywhere, so one point is exact: the contributions are weights
-    times values. With an activation that has kinks (relu), many points are needed, and a single contribution is right up
-    to some ten times ``tol``.
+    times values. With an activation that has kinks (relu), many points are needed, and a single contribution is right
+    up to some ten times ``tol``.
 
     Contributions belong to the prediction, not to nature: among correlated features, they tell what this network reads.
 

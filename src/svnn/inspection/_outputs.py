@@ -118,10 +118,14 @@ def _place(class_: Any, classes: np.ndarray) -> slice:
 
 def standardised(model: CovarianceNetwork, X: DataLike) -> np.ndarray:
     """Return data as the network gets it: (t, N, F), in units of the training data's standard deviations."""
-    Z = np.asarray(model._standardizer(model._signals(X)), dtype=np.float64)
-    if not np.isfinite(Z).all():
+    return finite(np.asarray(model._standardizer(model._signals(X)), dtype=np.float64))
+
+
+def finite(values: np.ndarray) -> np.ndarray:
+    """Return what was made of ``X``, or raise an error where that is no number."""
+    if not np.isfinite(values).all():
         raise ValueError("X holds values too far from those of the training data to compute with.")
-    return Z
+    return values
 
 
 def feature_names(model: CovarianceNetwork) -> np.ndarray:

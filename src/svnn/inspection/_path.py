@@ -10,10 +10,11 @@ import torch
 from sklearn.exceptions import ConvergenceWarning
 from torch import Tensor
 
-from svnn.inspection._outputs import Outputs
+from svnn.inspection._outputs import Outputs, finite
 
-#: Points of the Gauss-Legendre rule on every piece of a way, and how often pieces are halved at most.
-_POINTS, _HALVINGS = 4, 16
+#: Points of the Gauss-Legendre rule on every piece of a way; how often pieces are halved at most; and how many pieces of
+#: a way may be left to halve.
+_POINTS, _HALVINGS, _PIECES = 4, 16, 1000
 #: One point is exact for a linear network. Since it may fit another one by chance, it has to fit this well.
 _LINEAR = 1e-9
 
@@ -56,7 +57,7 @@ def integrate(outputs: Outputs, Z: np.ndarray, baseline: np.ndarray, tol: float)
     """
     if not 0 < tol < 1:
         raise ValueError(f"tol must be a number between 0 and 1, got {tol!r}.")
-    start, end = outputs.values(baseline[None])[0], outputs.values(Z)
+    start, end = outputs.values(baseline[None])[0], finite(outputs.values(Z))
     unit = np.sqrt(((end - start) ** 2).mean(0)) if outputs.unit is None else np.broadcast_to(outputs.unit, start.shape)
     # A network without any effect has the unit zero, and rounding leaves more than nothing of it.
     scale = outputs.tensor(np.maximum(unit, 1e-12 * (1 + abs(start))))
@@ -100,6 +101,7 @@ def _average(
             count = torch.bincount(pieces.row, minlength=n_rows)
             whole = spent.index_add(0, pieces.row, error)
             fine = (whole <= tol)[pieces.row] | (error * count[pieces.row] <= tol / (_HALVINGS + 1))
+            fine |= (count > _PIECES)[pieces.row]
         if halving == _HALVINGS:
             fine = torch.ones_like(fine)
         total.index_add_(0, pieces.row[fine], part[fine])
