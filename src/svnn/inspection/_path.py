@@ -12,7 +12,7 @@ from torch import Tensor
 
 from svnn.inspection._outputs import Outputs, finite
 
-#: Points of the Gauss-Legendre rule on every piece of a way; how often pieces are halved at most; and how many pieces of
+#: Points of the Gauss-Legendre rule on every piece of a way; how often pieces are halved at most; how many pieces of
 #: a way may be left to halve.
 _POINTS, _HALVINGS, _PIECES = 4, 16, 1000
 #: One point is exact for a linear network. Since it may fit another one by chance, it has to fit this well.
