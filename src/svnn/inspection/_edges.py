@@ -74,6 +74,7 @@ def edge_contributions(
     The result is exactly that of ``model.on(C).predict(X)`` with a covariance C whose two entries of the edge are zero;
     with ``use="precision"`` it is an edge of the precision. A shift by the matrix without the edge is a shift by the
     whole matrix and a change of two nodes, in every layer, so all edges run through the network in large batches.
+    Every sample passes the network once for every edge: with thousands of features, choose some edges.
 
     With ``use="log"`` the whole logarithm changes with an edge of the covariance, and each edge takes an
     eigendecomposition. A covariance of strongly correlated features that misses one edge often has a negative

@@ -27,7 +27,7 @@ def feature_contributions(
     baseline: DataLike | None = None,
     class_: Any = None,
     logit: bool = False,
-    tol: float = 1e-4,
+    tol: float = 1e-5,
 ) -> FeatureContributions:
     r"""Split every prediction into contributions of the features (integrated gradients).
 
@@ -46,7 +46,7 @@ def feature_contributions(
         The class of a classifier whose probability is explained; by default all classes, one output each.
     logit : bool, default=False
         Explain logits in place of probabilities: the mean over the members, minus the mean over the classes.
-    tol : float, default=1e-4
+    tol : float, default=1e-5
         How far the sum of contributions may be from what it stands for, in standard deviations of the target (of the
         outputs with ``standardize=False``), or in probability.
 
@@ -107,7 +107,7 @@ def eigenvector_contributions(
     baseline: DataLike | None = None,
     class_: Any = None,
     logit: bool = False,
-    tol: float = 1e-4,
+    tol: float = 1e-5,
 ) -> EigenvectorContributions:
     r"""Split every prediction into contributions of the eigenvectors of the covariance.
 

@@ -110,6 +110,11 @@ def permutation_importance(
     --------
     sklearn.inspection.permutation_importance : every feature alone.
 
+    Notes
+    -----
+    The model predicts once for every group and repeat. With thousands of features, give ``groups`` of those that
+    :func:`feature_contributions` names.
+
     Examples
     --------
     >>> from svnn import SVNNRegressor
