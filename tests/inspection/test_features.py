@@ -51,6 +51,37 @@ def test_a_smaller_tolerance_changes_little(regression):
     assert fine.n_points > coarse.n_points > 1
 
 
+@pytest.mark.parametrize("activation", ["silu", "tanh", "relu", "leaky_relu", "elu", "gelu", "identity"])
+@pytest.mark.parametrize("members", [1, 2])
+def test_one_layer_with_a_linear_head_has_a_closed_form(activation, members, monkeypatch):
+    X = signals()
+    model = SVNNRegressor(**QUICK | {"mlp": (), "activation": activation, "members": members}).fit(X, numbers(X))
+    exact = feature_contributions(model, X)
+    assert exact.n_points == 1
+    assert abs(exact.baseline + exact.contributions.sum(1) - model.predict(X)).max() < 1e-7
+    monkeypatch.setattr(_path, "closed_form", lambda outputs, baseline: None)
+    by_rule = feature_contributions(model, X, tol=1e-9 if "relu" not in activation else 1e-5)
+    assert by_rule.n_points > 1 or activation == "identity"
+    bound = 1e-3 if "relu" in activation else 1e-6  # kinks
+    assert abs(by_rule.contributions - exact.contributions).max() < bound * numbers(X).std()
+
+
+@pytest.mark.parametrize("options", [{"mlp": (3,)}, {"mlp": (), "hidden": (4, 3)}])
+def test_two_nonlinear_layers_have_no_closed_form(options):
+    X = signals()
+    model = SVNNRegressor(**QUICK | options).fit(X, numbers(X))
+    assert feature_contributions(model, X, baseline=X[0]).n_points > 1
+
+
+def test_logits_have_a_closed_form_and_probabilities_do_not(classification, monkeypatch):
+    model, X = classification.model, classification.X
+    exact = feature_contributions(model, X, logit=True)
+    assert exact.n_points == 1 and feature_contributions(model, X).n_points > 1
+    monkeypatch.setattr(_path, "closed_form", lambda outputs, baseline: None)
+    by_rule = feature_contributions(model, X, logit=True, tol=1e-9)
+    np.testing.assert_allclose(by_rule.contributions, exact.contributions, atol=1e-7)
+
+
 @pytest.mark.parametrize("use", ["log", "covariance"])
 def test_a_linear_network_has_weights_times_values(use):
     X = signals()

@@ -59,11 +59,13 @@ def feature_contributions(
 
     Notes
     -----
-    The integral has no closed form for most activations. It is computed by Gauss-Legendre rules of four points, on
-    pieces of the way that are halved until the sum is right up to ``tol``. A linear network
-    (``activation="identity"``) has the same gradient everywhere, so one point is exact: the contributions are weights
-    times values. With an activation that has kinks (relu), many points are needed, and a single contribution is right
-    up to some ten times ``tol``.
+    A network of one layer with a linear head (``mlp=()``) has a closed form, for numbers and logits: the input of every
+    activation moves on a straight line, and its mean slope is the quotient of differences between the two ends. For a
+    linear network (``activation="identity"``) contributions are weights times values.
+
+    Otherwise the integral is computed by Gauss-Legendre rules of four points, on pieces of the way that are halved
+    until the sum is right up to ``tol``. With an activation that has kinks (relu), many points are needed, and a single
+    contribution is right up to some ten times ``tol``.
 
     Contributions belong to the prediction, not to nature: among correlated features, they tell what this network reads.
 

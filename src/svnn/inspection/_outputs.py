@@ -29,7 +29,8 @@ class Outputs:
 
     ``labels`` are the names of the m outputs, None where a sample has one number only. ``unit`` is the size of a
     difference that counts, (m,): the standard deviation of the target, or 1 for probabilities and logits. It is None
-    where the model was trained on targets as they are.
+    where the model was trained on targets as they are. ``linear`` says that ``combined``, which makes the outputs from
+    those of the members, is linear.
     """
 
     module: nn.Module
@@ -37,6 +38,7 @@ class Outputs:
     combined: Callable[[Tensor], Tensor]
     labels: np.ndarray | None
     unit: np.ndarray | None
+    linear: bool
 
     @property
     def device(self) -> torch.device:
@@ -95,6 +97,7 @@ def outputs_of(model: CovarianceNetwork, class_: Any = None, logit: bool = False
             lambda members: members.mean(0) * scale + mean,
             np.arange(shape[0]) if shape else None,
             np.asarray(units.scale) if model._as_trained("standardize") else None,
+            linear=True,
         )
     assert isinstance(model, Classification)
     classes: np.ndarray = model.classes_
@@ -106,7 +109,7 @@ def outputs_of(model: CovarianceNetwork, class_: Any = None, logit: bool = False
         logits = members.mean(0)  # a number added to all of them changes nothing: their mean is made zero
         return (logits - logits.mean(-1, keepdim=True))[:, kept]
 
-    return Outputs(module, model.operator_, combined, classes if class_ is None else None, np.ones(()))
+    return Outputs(module, model.operator_, combined, classes if class_ is None else None, np.ones(()), linear=logit)
 
 
 def _place(class_: Any, classes: np.ndarray) -> slice:
