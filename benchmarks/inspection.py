@@ -6,10 +6,12 @@ on 100 rows, and each method ranks the features by 40 others: svnn's ``feature_c
 (AUC): 1 where all six come first. SHAP gets 15 of the 40 rows, since it takes so long.
 
 On real tables (``SVNN_DATA`` names their folder) nobody knows the truth. There it is measured how exactly contributions
-add up to the predictions, in standard deviations of the target or in probability, and how long they take.
+add up to the predictions, in standard deviations of the target or in probability. Times are those of the
+processor, all cores together, since other work may go on beside.
 
 Writes ``docs/results/inspection.csv``, from which the tables of ``docs/inspection.md`` are made: ``python
 benchmarks/inspection.py --table`` prints them again without measuring anything.
+``--plot docs/results/inspection.png`` draws the page's picture.
 """
 
 from __future__ import annotations
@@ -22,6 +24,7 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+from _inspection_plot import draw
 from _measure import markdown
 from sklearn.inspection import permutation_importance
 from sklearn.metrics import roc_auc_score
@@ -85,9 +88,9 @@ def rank(kind: str, seed: int, **changes: Any) -> list[dict[str, Any]]:
     model = SVNNRegressor(**{"random_state": seed, **changes}).fit(X[:TRAIN], y[:TRAIN])
     rows = []
     for method, ranking in RANKINGS.items():
-        start = time.perf_counter()
+        start = time.process_time()
         importance = ranking(model, X[TRAIN:], y[TRAIN:], X[:TRAIN])
-        row = {"auc": round(float(roc_auc_score(truth, importance)), 4), "seconds": time.perf_counter() - start}
+        row = {"auc": round(float(roc_auc_score(truth, importance)), 4), "seconds": time.process_time() - start}
         rows.append({"data": kind, "samples": EXPLAINED, "features": FEATURES, "seed": seed, "method": method} | row)
     return rows
 
@@ -109,9 +112,9 @@ def real(name: str) -> list[dict[str, Any]]:
         few, more = X, options
         if function is edge_contributions:
             few, more = X[:EXPLAINED], options | ({"edges": 50} if name == "golub" else {})
-        start = time.perf_counter()
+        start = time.process_time()
         found = function(model, few, **more)
-        row: dict[str, Any] = {"seconds": time.perf_counter() - start}
+        row: dict[str, Any] = {"seconds": time.process_time() - start}
         if function is not edge_contributions:
             total = found.baseline + found.contributions.sum(1) + getattr(found, "rest", 0.0)
             row["sum_error"] = f"{abs(total - prediction).max() / unit:.1e}"
@@ -168,8 +171,8 @@ def tables(path: Path = RESULTS) -> tuple[str, str]:
         if not row["auc"]
     ]
     return (
-        markdown(["ranking by", *KINDS, "seconds"], ranked),
-        markdown(["data (samples × features)", "function", "contributions", "error of sums", "seconds"], measured),
+        markdown(["ranking by", *KINDS, "CPU seconds"], ranked),
+        markdown(["data (samples × features)", "function", "contributions", "error of sums", "CPU seconds"], measured),
     )
 
 
@@ -179,7 +182,13 @@ if __name__ == "__main__":
     parser.add_argument("--repeats", type=int, default=5, help="number of planted tables of each kind")
     parser.add_argument("--only", default="", help="how the names of the tables begin; stored rows of the others stay")
     parser.add_argument("--out", type=Path, default=RESULTS, help="the CSV file to write")
+    parser.add_argument(
+        "--plot", type=Path, metavar="PATH", help="draw the page's picture, measure nothing"
+    )
     options = parser.parse_args()
+    if options.plot:
+        print("written:", draw(options.plot))
+        raise SystemExit
     if not options.table:
         run(options.out, range(options.repeats), options.only)
     print("\n\n".join(tables(options.out)))
