@@ -182,9 +182,7 @@ if __name__ == "__main__":
     parser.add_argument("--repeats", type=int, default=5, help="number of planted tables of each kind")
     parser.add_argument("--only", default="", help="how the names of the tables begin; stored rows of the others stay")
     parser.add_argument("--out", type=Path, default=RESULTS, help="the CSV file to write")
-    parser.add_argument(
-        "--plot", type=Path, metavar="PATH", help="draw the page's picture, measure nothing"
-    )
+    parser.add_argument("--plot", type=Path, metavar="PATH", help="draw the page's picture, measure nothing")
     options = parser.parse_args()
     if options.plot:
         print("written:", draw(options.plot))
