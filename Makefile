@@ -9,7 +9,7 @@ STAMP := $(VENV)/installed
 PIP_INSTALL := -m pip install --quiet --disable-pip-version-check
 PYTEST := -m pytest -n auto --dist worksteal
 
-.PHONY: help demo test test-plain test-oldest test-all lint format coverage dist defaults rivals uncertainty bench bench-gpu clean
+.PHONY: help demo test test-plain test-oldest test-all lint format coverage dist defaults rivals uncertainty inspection bench bench-gpu clean
 
 help:
 	@echo "make demo      set up, train S-VNNs and baselines on built-in data, write runs/demo/"
@@ -22,6 +22,7 @@ help:
 	@echo "make defaults  how well the default estimators predict (SVNN_DATA adds the real data sets)"
 	@echo "make rivals    the same beside the models that one would try, fit by fit into docs/results/rivals.csv"
 	@echo "make uncertainty  whether standard deviations tell errors; writes docs/results/uncertainty.csv"
+	@echo "make inspection  whether contributions find planted features; writes docs/results/inspection.csv"
 	@echo "make bench     speed against PyG, torch and scipy in one run (ten minutes or so); writes runs/bench/"
 	@echo "make bench-gpu the GPU part: a covariance of 100,000 features, a training step on 20,000 nodes"
 	@echo "make format    format the code"
@@ -82,6 +83,9 @@ rivals: $(STAMP)
 
 uncertainty: $(STAMP)
 	$(BIN)/python benchmarks/uncertainty.py
+
+inspection: $(STAMP)
+	$(BIN)/python benchmarks/inspection.py
 
 bench: $(STAMP)
 	$(BIN)/python benchmarks/run.py --out runs/bench

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import argparse
 import json
+from importlib.util import find_spec
 
 import _measure
 import _peers
@@ -24,6 +25,7 @@ import uncertainty
 import windows
 from sklearn.utils import Bunch
 
+import inspection
 from svnn import as_operator
 from svnn._compiled import load
 from svnn.datasets import make_sparse_cov
@@ -179,6 +181,25 @@ def test_uncertainty_is_measured_on_fresh_splits_and_written(tmp_path, monkeypat
     assert seeds == ("seed", "0", "1")
     (line,) = uncertainty.table(tmp_path / "found.csv").splitlines()[2:]
     assert line.startswith("| one (80 × 5)") and line.count(" ± ") == 4
+
+
+def test_inspection_plants_features_ranks_them_and_keeps_other_rows(tmp_path, monkeypatch):
+    X, y, truth = inspection.planted("linear", 0)
+    fit = np.linalg.lstsq(X[:, truth], y, rcond=None)[0]
+    assert truth.sum() == 6 and 0.35 < 1 - (y - X[:, truth] @ fit).var() / y.var() < 0.65
+    assert np.corrcoef(inspection.planted("correlated", 0)[0][:, :5].T)[0, 4] == pytest.approx(0.6, abs=0.15)
+    monkeypatch.setattr(inspection, "SHAP_ROWS", 1)
+    monkeypatch.setattr(inspection, "SHAP_SAMPLES", 80)
+    if not find_spec("shap"):
+        monkeypatch.delitem(inspection.RANKINGS, "SHAP, sampling")
+    path = tmp_path / "found.csv"
+    for kind in ("linear", "nonlinear", "correlated", "linear"):
+        inspection.run(path, range(1), only=kind, members=2, max_epochs=20)
+    rows = inspection.stored(path)
+    assert [row["data"] for row in rows[:: len(inspection.RANKINGS)]] == list(inspection.KINDS)
+    assert len(rows) == 3 * len(inspection.RANKINGS) and all(0.5 < float(row["auc"]) <= 1 for row in rows)
+    ranked, real = inspection.tables(path)
+    assert ranked.count(" ± ") == len(rows) and len(real.splitlines()) == 2
 
 
 def test_a_subject_has_no_part_in_the_choice_of_its_network(tmp_path):

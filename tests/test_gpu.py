@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import copy
+
 import numpy as np
 import pytest
 import scipy.sparse as sp
@@ -174,3 +176,18 @@ def test_recorded_steps_are_those_of_plain_torch(monkeypatch, dropout, labels):
     for a, b in ((fast, plain), (fast, slow)):
         outputs = [m.predict_proba(X) if labels else m.predict(X) for m in (a, b)]
         np.testing.assert_allclose(*outputs, rtol=5e-3, atol=5e-3)
+
+
+def test_contributions_are_those_of_a_cpu():
+    X = data()
+    for options in ({}, {"use": "covariance", "covariance": "hard"}):
+        model = SVNNRegressor(members=2, max_epochs=5, device="cuda", random_state=0, **options).fit(X, X[:, 0])
+        other = copy.copy(model)
+        other.module_, other.operator_ = copy.deepcopy(model.module_).cpu(), model.operator_.to(device="cpu")
+        for function in (
+            svnn.inspection.feature_contributions,
+            svnn.inspection.edge_contributions,
+            svnn.inspection.eigenvector_contributions,
+        ):
+            found, expected = function(model, X), function(other, X)
+            np.testing.assert_allclose(found.contributions, expected.contributions, atol=1e-8)

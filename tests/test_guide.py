@@ -9,11 +9,12 @@ from pathlib import Path
 import pytest
 import uncertainty
 
+import inspection
 from svnn.testing import check_covariance
 
 ROOT = Path(__file__).parents[1]
 DOCS = ROOT / "docs"
-PAGES = ("guide.md", "neighbours.md", "uncertainty.md", "../CONTRIBUTING.md")
+PAGES = ("guide.md", "inspection.md", "neighbours.md", "uncertainty.md", "../CONTRIBUTING.md")
 
 
 def blocks(page):
@@ -60,6 +61,28 @@ def test_the_code_of_the_page_about_uncertainty_covers_what_it_says(block, capsy
 
 def test_the_table_of_uncertainty_is_the_one_that_was_measured():
     assert uncertainty.table() in (DOCS / "uncertainty.md").read_text(encoding="utf-8")
+
+
+@pytest.mark.parametrize(
+    ("block", "printed"),
+    [
+        (0, r"\[\('x\d+', .*\)\]\n\[\('x\d+', .*\)\]\nlargest gap between sums and predictions: 0\.0"),
+        (1, r"(direction \d: \d+% of the variance, \d+% of the contributions\n?){3}"),
+        (2, r"\d+ edges; those that matter most: \[\('x\d+ - x\d+', .*\)\]\nthe same by hand: True"),
+        (3, r"\[\('x0, x1', [\d.]+\), \('x2, x3', [\d.]+\), \('x4, x5', -?0\.0\)\]"),
+    ],
+    ids=["features", "directions", "edges", "groups"],
+)
+def test_the_code_of_the_page_about_inspection_runs(block, printed, capsys):
+    code = blocks("inspection.md")
+    assert len(code) == 4
+    exec(compile(code[block], "inspection.md", "exec"), {})
+    assert re.fullmatch(printed, capsys.readouterr().out.strip())
+
+
+def test_the_tables_of_inspection_are_those_that_were_measured():
+    page = (DOCS / "inspection.md").read_text(encoding="utf-8")
+    assert all(table in page for table in inspection.tables())
 
 
 def test_the_sparsifier_of_the_contributing_page_is_complete():

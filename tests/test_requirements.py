@@ -15,7 +15,7 @@ PYPROJECT = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))
 EXTRAS = PYPROJECT["project"]["optional-dependencies"]
 DEV = EXTRAS.pop("dev")  # what `make test` has beside them, which needs no oldest version
 #: Packages that svnn works together with; the tests of that are left out where they are missing.
-NEIGHBOURS = ("mapie", "nilearn", "skfolio")
+NEIGHBOURS = ("mapie", "nilearn", "shap", "skfolio")
 
 
 def lowest(*groups: list[str]) -> dict[str, str]:

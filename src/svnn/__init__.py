@@ -20,6 +20,7 @@ if TYPE_CHECKING:  # for type checkers and editors; the tables below are for Pyt
     from svnn import datasets as datasets
     from svnn import estimators as estimators
     from svnn import functional as functional
+    from svnn import inspection as inspection
     from svnn import metrics as metrics
     from svnn import nn as nn
     from svnn import operators as operators
@@ -49,6 +50,7 @@ _PACKAGES = {
     "datasets": (),
     "estimators": ("SVNNClassifier", "SVNNRegressor", "load", "ModelFileError"),
     "functional": (),
+    "inspection": (),
     "metrics": (),
     "nn": (),
     "operators": ("as_operator",),

@@ -1,0 +1,40 @@
+"""Fitted models, each of them fitted once."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+from sklearn.utils import Bunch
+
+from inspected_models import QUICK, REGRESSORS, numbers, signals
+from svnn import SVNNClassifier, SVNNRegressor
+
+
+def fitted(kind):
+    X = (signals() - 5) / 10 if kind == "not standardised" else signals()
+    return Bunch(X=X, y=numbers(X), model=SVNNRegressor(**QUICK | REGRESSORS[kind]).fit(X, numbers(X)), kind=kind)
+
+
+@pytest.fixture(scope="package", params=REGRESSORS)
+def regression(request):
+    return fitted(request.param)
+
+
+@pytest.fixture(scope="package")
+def default():
+    return fitted("default")
+
+
+@pytest.fixture(scope="package")
+def sparse():
+    """A model on a path of nodes, stored as a sparse operator."""
+    found = fitted("precomputed")
+    assert np.count_nonzero(found.model.covariance_) == 19
+    return found
+
+
+@pytest.fixture(scope="package")
+def classification():
+    X = signals()
+    y = np.array(["low", "middle", "high"])[np.digitize(X[:, 0], [4.0, 6.0])]
+    return Bunch(X=X, y=y, model=SVNNClassifier(**QUICK).fit(X, y))
