@@ -19,6 +19,8 @@ if TYPE_CHECKING:
 
 #: Features whose names have room beside the matrix.
 _MOST_NAMES = 70
+#: Where all correlations are larger than this, the colours begin at the smallest of them.
+_ALIKE = 0.5
 
 
 class CovarianceDisplay(Display):
@@ -144,8 +146,9 @@ class CovarianceDisplay(Display):
         self.order_ = _similar_side_by_side(self.before)
         with style.context():
             panels = 1 if self.after is None else 2
-            axes = self._start(ax, (9.6, 4.9) if panels == 2 else (5.6, 4.9), panels)
             shown = len(self.names) <= _MOST_NAMES if names is None else names
+            height = float(np.clip(0.095 * len(self.names), 4.4, 7.0)) if shown else 4.6
+            axes = self._start(ax, (panels * height + 0.6, height), panels)
             before = self.before[np.ix_(self.order_, self.order_)]
             if self.after is None:
                 pictures = [(before, "correlations")]
@@ -167,14 +170,18 @@ class CovarianceDisplay(Display):
     def _draw(self, axis: Axes, matrix: np.ndarray, shown: bool) -> Any:
         style.dress(axis, grid=False)
         n = len(self.names)
-        image = axis.imshow(matrix, cmap=style.diverging(), vmin=-1, vmax=1, interpolation="nearest")
+        low = float(self.before.min())
+        if low < _ALIKE:
+            image = axis.imshow(matrix, cmap=style.diverging(), vmin=-1, vmax=1, interpolation="nearest")
+        else:
+            image = axis.imshow(matrix, cmap=style.increasing(), vmin=low, vmax=1, interpolation="nearest")
         what = f"{n} features" if n == self.n_features else f"the {n} best connected of {self.n_features} features"
         axis.set_xlabel(f"{what}, similar ones side by side")
         axis.set_xticks([])
         axis.set_yticks([])
         if shown and axis is np.ravel(self.ax_)[0]:
             room = axis.get_window_extent().height * 72 / self.figure_.dpi  # in points
-            size = float(np.clip(0.85 * room / n, 3.5, 9))
+            size = float(np.clip(0.9 * room / n, 3.5, 9))
             labels = style.short_names(self.names)
             axis.set_yticks(np.arange(n), [labels[i] for i in self.order_], fontsize=size)
             axis.tick_params(axis="y", length=0, pad=2)

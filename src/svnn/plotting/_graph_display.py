@@ -11,14 +11,13 @@ import scipy.sparse as sp
 from svnn.functional._matrix import numpy_matrix
 from svnn.plotting import _style as style
 from svnn.plotting._display import Display, feature_names
-from svnn.plotting._layout import force_layout, name_places, spectral_layout
+from svnn.plotting._layout import force_layout, name_places
 from svnn.plotting._matrices import correlation, edges_of, shown_matrix
 
 if TYPE_CHECKING:
     from svnn._types import Matrix, MatrixLike
     from svnn.plotting._display import Axes
 
-_LAYOUTS = {"force": force_layout, "spectral": spectral_layout}
 #: Edges of each node that are shown by default, and the least and the most edges.
 _PER_NODE, _FEWEST, _MOST = 3, 60, 2000
 
@@ -85,17 +84,12 @@ class GraphDisplay(Display):
         """Draw the graph of a covariance, weighted by its correlations."""
         return cls(correlation(numpy_matrix(C)), names).plot(ax, **kwargs)
 
-    def plot(
-        self, ax: Axes | None = None, *, layout: str = "force", max_edges: int | None = None, n_names: int = 12
-    ) -> Self:
+    def plot(self, ax: Axes | None = None, *, max_edges: int | None = None, n_names: int = 12) -> Self:
         """Draw the graph.
 
         Parameters
         ----------
         ax : matplotlib Axes, optional
-        layout : {"force", "spectral"}, default="force"
-            How nodes are placed: by forces between them, or by the smoothest eigenvectors of the Laplacian. Up to 2000
-            nodes have forces.
         max_edges : int, optional
             The strongest edges up to this number are shown; by default three for each feature, but at least 60 and at
             most 2000.
@@ -106,8 +100,6 @@ class GraphDisplay(Display):
         -------
         self
         """
-        if layout not in _LAYOUTS:
-            raise ValueError(f'layout must be "force" or "spectral", got {layout!r}.')
         n = self.weights.shape[0]
         first, second, weight = edges_of(self.weights)
         most = min(max(_PER_NODE * n, _FEWEST), _MOST) if max_edges is None else int(max_edges)
@@ -118,14 +110,14 @@ class GraphDisplay(Display):
         a, b = (np.array([place[int(i)] for i in ends], dtype=int) for ends in (a, b))
         size = len(self.nodes_)
         W = sp.csr_array((np.r_[w, w], (np.r_[a, b], np.r_[b, a])), shape=(size, size))
-        self.positions_ = _LAYOUTS[layout](W) if size else np.empty((0, 2))
+        self.positions_ = force_layout(W) if size else np.empty((0, 2))
         strength = np.asarray(abs(W).sum(0)).ravel()
         with style.context():
             (axis,) = self._start(ax, (6.4, 5.6))
             style.dress(axis, grid=False)
             self._draw_edges(axis, a, b, w)
             top = strength.max() if size else 1.0
-            marks = 10 + 70 * strength / top
+            marks = (10 + 70 * strength / top) * min(1.0, 100 / max(size, 1)) ** 0.7
             x, y = self.positions_.T
             axis.scatter(x, y, s=marks, color="white", edgecolor=style.GREY, linewidth=0.8, zorder=2)
             axis.set(xlim=(-1.15, 1.15), ylim=(-1.15, 1.15), xticks=[], yticks=[], aspect="equal")
@@ -137,19 +129,21 @@ class GraphDisplay(Display):
 
     def _draw_edges(self, axis: Axes, a: np.ndarray, b: np.ndarray, w: np.ndarray) -> None:
         from matplotlib.collections import LineCollection
+        from matplotlib.colors import to_rgba
         from matplotlib.lines import Line2D
 
         share = abs(w) / abs(w).max() if len(w) else w
+        handles = []
         for sign, colour, word in ((1, style.POSITIVE, "positive"), (-1, style.NEGATIVE, "negative")):
             mine = np.flatnonzero(np.sign(w) == sign)[::-1]  # strong ones on top of weak ones
             lines = np.stack([self.positions_[a[mine]], self.positions_[b[mine]]], 1)
-            widths, alphas = 0.3 + 2.2 * share[mine] ** 2, 0.15 + 0.65 * share[mine] ** 2
-            edges = LineCollection(list(lines), linewidths=widths, colors=colour, alpha=alphas, zorder=1)
+            colours = [to_rgba(colour, 0.15 + 0.65 * each**2) for each in share[mine]]
+            edges = LineCollection(list(lines), linewidths=0.3 + 2.2 * share[mine] ** 2, colors=colours, zorder=1)
             edges.set_label(word)
             axis.add_collection(edges)
-        handles = [Line2D([], [], color=c, linewidth=2) for c in (style.POSITIVE, style.NEGATIVE)]
-        labels = [f"{word} {self.quantity}" for word in ("positive", "negative")]
-        axis.legend(handles, labels, loc="upper center", bbox_to_anchor=(0.5, 0.02), ncols=2)
+            if len(mine):
+                handles.append(Line2D([], [], color=colour, linewidth=2, label=f"{word} {self.quantity}"))
+        axis.legend(handles=handles, loc="upper center", bbox_to_anchor=(0.5, 0.02), ncols=2)
 
     def _write_names(self, axis: Axes, strength: np.ndarray, n_names: int) -> None:
         from matplotlib.patheffects import withStroke

@@ -90,8 +90,7 @@ class ResponseDisplay(Display):
         found = _eigenvalues(shown_matrix(estimator)) / estimator._scale
         use = estimator._as_trained("use")
         if use == "log":
-            found = np.maximum(found, _SMALLEST)
-            lam = np.geomspace(max(found.min() / 1.5, _SMALLEST), 1.0, _POINTS)
+            lam = np.geomspace(max(found[found > _SMALLEST].min() / 1.5, _SMALLEST), 1.0, _POINTS)
         else:
             lam = np.linspace(min(found.min(), 0.0), max(found.max(), 1.0), _POINTS)
         layers = network_response(estimator, lam * estimator._scale)
@@ -124,6 +123,9 @@ class ResponseDisplay(Display):
         n_members, n_filters = self.responses.shape[1:]
         with style.context():
             (axis,) = self._start(ax, (6.0, 3.8))
+            notes = []
+            if self.use == "log" and (count := int((self.eigenvalues <= _SMALLEST).sum())):
+                notes.append(f"{count} of {len(self.eigenvalues)} eigenvalues are below 1e-8, and count as that")
             if kind == "gain":
                 faint = axis.plot(self.lam, self.gains_, color=style.PALETTE[5], linewidth=1, alpha=0.7)
                 faint[0].set_label(f"{n_members} members" if n_members > 1 else "the network")
@@ -138,7 +140,8 @@ class ResponseDisplay(Display):
                     axis.plot(self.lam, self.responses[:, member], color=colour, linewidth=0.9, alpha=0.6)
                 axis.axhline(0, color=style.GREY, linewidth=0.8)
                 axis.set_ylabel(f"response h(λ) of the filters of layer {self.layer + 1}")
-                style.note(axis, f"{n_filters} filters of {n_members} members, a colour for each member")
+                notes.append(f"{n_filters} filters of each of {n_members} members, a colour for each member")
+            style.note(axis, "\n".join(notes))
             inside = self.eigenvalues[(self.eigenvalues >= self.lam[0]) & (self.eigenvalues <= self.lam[-1])]
             axis.plot(
                 inside,

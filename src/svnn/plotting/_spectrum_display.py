@@ -91,6 +91,7 @@ class SpectrumDisplay(Display):
             Whether the axis of the eigenvalues is logarithmic; those that are not positive are then left out, and
             counted in the title.
         bins : int, default=30
+            Number of bins; of those up to the edge of the noise where the axis is not logarithmic.
 
         Returns
         -------
@@ -104,7 +105,7 @@ class SpectrumDisplay(Display):
         shown = positive if log else spectra
         low = min([self._lower(), *(values.min() for values in shown if len(values))])
         high = 1.05 * max(self.edge_, *(values.max() for values in shown if len(values)))
-        edges: Any = np.geomspace(0.95 * low, high, bins + 1) if log else np.linspace(min(low, 0), high, bins + 1)
+        edges: Any = np.geomspace(0.95 * low, high, bins + 1) if log else self._even_bins(min(low, 0.0), high, bins)
         with style.context():
             (axis,) = self._start(ax, (6.0, 3.8))
             axis.hist(
@@ -123,22 +124,20 @@ class SpectrumDisplay(Display):
             middles = np.sqrt(edges[1:] * edges[:-1]) if log else (edges[1:] + edges[:-1]) / 2
             seen = expected > 0
             axis.plot(middles[seen], expected[seen], ".-", color="black", label="independent features (noise)")
-            axis.axvline(self.edge_, color=style.GREY, linestyle="--", linewidth=1.2)
+            label = f"edge of noise, λ = {self.edge_:.3g}"
+            axis.axvline(self.edge_, color=style.GREY, linestyle="--", linewidth=1.2, label=label)
             if log:
                 axis.set_xscale("log")
             axis.set_xlabel("eigenvalue λ of the correlations" + (" (log scale)" if log else ""))
             axis.set_ylabel("eigenvalues in a bin (count)")
-            axis.annotate(
-                f" edge of noise\n {self.edge_:.3g}",
-                (self.edge_, 1),
-                xycoords=("data", "axes fraction"),
-                va="top",
-                fontsize=8.5,
-                color=style.GREY,
-            )
             style.note(axis, self._title(log, positive))
-            axis.legend(loc="upper left" if self.edge_ > np.sqrt(low * high) else "center right")
+            axis.legend(loc="best" if log else "upper right")
         return self
+
+    def _even_bins(self, low: float, high: float, bins: int) -> np.ndarray:
+        """Return the ends of bins of one width, at most a thousand of them."""
+        width = max(self.edge_ / bins, (high - low) / 1000)
+        return np.arange(low, high + width, width)
 
     def _lower(self) -> float:
         """Return the smallest eigenvalue, other than 0, that noise gives."""

@@ -88,10 +88,18 @@ def note(axis: Axes, text: str) -> None:
 
 def diverging() -> Colormap:
     """Return the colours from negative over white to positive; what is masked has the colour of dropped pairs."""
-    pyplot()
+    return _colours("#003a5c", NEGATIVE, "white", POSITIVE, "#6e2f00")
+
+
+def increasing() -> Colormap:
+    """Return the colours from white to positive."""
+    return _colours("white", POSITIVE, "#6e2f00")
+
+
+def _colours(*steps: str) -> Colormap:
     from matplotlib.colors import LinearSegmentedColormap
 
-    colours = LinearSegmentedColormap.from_list("svnn", ["#003a5c", NEGATIVE, "white", POSITIVE, "#6e2f00"])
+    colours = LinearSegmentedColormap.from_list("svnn", list(steps))
     colours.set_bad(DROPPED)
     return colours
 

@@ -74,7 +74,7 @@ class TrainingDisplay(Display):
             axis.scatter(
                 at,
                 monitored[at - 1],
-                s=28 + 14 * (counts - 1),
+                s=50 + 20 * (counts - 1),
                 marker="v",
                 color=style.PALETTE[1] if len(valid) else style.PALETTE[0],
                 edgecolor="white",
