@@ -28,6 +28,7 @@ from svnn.covariance._resolve import fit_covariance, resolve, shift_matrix
 from svnn.estimators._model_file import PathLike
 from svnn.estimators._network_estimator import NetworkEstimator, noise_generators
 from svnn.estimators._shared_parameters import PooledNodes
+from svnn.estimators._summary import NetworkSummary
 from svnn.estimators._training_data import Rows, Standardizer, TrainingData, check_signals
 from svnn.estimators.training import (
     Batch,
@@ -154,7 +155,7 @@ class FilterParameters:
 
 
 @declared
-class CovarianceNetwork(GivenCovariance, FilterParameters, PooledNodes, NetworkEstimator):
+class CovarianceNetwork(NetworkSummary, GivenCovariance, FilterParameters, PooledNodes, NetworkEstimator):
     """Base of :class:`SVNNRegressor` and :class:`SVNNClassifier`: all that does not depend on what is predicted."""
 
     hidden: Sequence[int] = (8,)

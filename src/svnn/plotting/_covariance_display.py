@@ -148,7 +148,7 @@ class CovarianceDisplay(Display):
             panels = 1 if self.after is None else 2
             shown = len(self.names) <= _MOST_NAMES if names is None else names
             height = float(np.clip(0.095 * len(self.names), 4.4, 7.0)) if shown else 4.6
-            axes = self._start(ax, (panels * height + 0.6, height), panels)
+            axes = self._start(ax, (panels * (height - 0.55) + (1.9 if shown else 1.0), height), panels)
             before = self.before[np.ix_(self.order_, self.order_)]
             if self.after is None:
                 pictures = [(before, "correlations")]

@@ -138,7 +138,8 @@ class GraphDisplay(Display):
             mine = np.flatnonzero(np.sign(w) == sign)[::-1]  # strong ones on top of weak ones
             lines = np.stack([self.positions_[a[mine]], self.positions_[b[mine]]], 1)
             colours = [to_rgba(colour, 0.15 + 0.65 * each**2) for each in share[mine]]
-            edges = LineCollection(list(lines), linewidths=0.3 + 2.2 * share[mine] ** 2, colors=colours, zorder=1)
+            widths = (0.3 + 2.2 * share[mine] ** 2) * min(1.0, 100 / max(len(self.nodes_), 1)) ** 0.5
+            edges = LineCollection(list(lines), linewidths=widths, colors=colours, zorder=1)
             edges.set_label(word)
             axis.add_collection(edges)
             if len(mine):

@@ -18,6 +18,8 @@ if TYPE_CHECKING:
 
 #: Eigenvalues below this share of the largest count as zero.
 _ZERO = 1e-10
+#: Where an axis that is not logarithmic ends, in multiples of the edge.
+_BEYOND = 3
 
 
 class SpectrumDisplay(Display):
@@ -88,10 +90,9 @@ class SpectrumDisplay(Display):
         ----------
         ax : matplotlib Axes, optional
         log : bool, default=True
-            Whether the axis of the eigenvalues is logarithmic; those that are not positive are then left out, and
-            counted in the title.
+            Whether the axis of the eigenvalues is logarithmic; those that are not positive are then left out. An
+            axis that is not ends at three times the edge. The title counts what is left out.
         bins : int, default=30
-            Number of bins; of those up to the edge of the noise where the axis is not logarithmic.
 
         Returns
         -------
@@ -105,7 +106,8 @@ class SpectrumDisplay(Display):
         shown = positive if log else spectra
         low = min([self._lower(), *(values.min() for values in shown if len(values))])
         high = 1.05 * max(self.edge_, *(values.max() for values in shown if len(values)))
-        edges: Any = np.geomspace(0.95 * low, high, bins + 1) if log else self._even_bins(min(low, 0.0), high, bins)
+        high = high if log else min(high, _BEYOND * self.edge_)
+        edges: Any = np.geomspace(0.95 * low, high, bins + 1) if log else np.linspace(min(low, 0.0), high, bins + 1)
         with style.context():
             (axis,) = self._start(ax, (6.0, 3.8))
             axis.hist(
@@ -134,11 +136,6 @@ class SpectrumDisplay(Display):
             axis.legend(loc="best" if log else "upper right")
         return self
 
-    def _even_bins(self, low: float, high: float, bins: int) -> np.ndarray:
-        """Return the ends of bins of one width, at most a thousand of them."""
-        width = max(self.edge_ / bins, (high - low) / 1000)
-        return np.arange(low, high + width, width)
-
     def _lower(self) -> float:
         """Return the smallest eigenvalue, other than 0, that noise gives."""
         ratio = len(self.eigenvalues) / self.n_samples
@@ -152,6 +149,8 @@ class SpectrumDisplay(Display):
             left = [(n - len(values), word) for values, word in zip(positive, words, strict=False)]
             hidden = [f"{count} {word if self.after is not None else ''}".strip() for count, word in left if count]
             text += f"\nnot shown, as they are zero or negative: {', '.join(hidden)}" if hidden else ""
+        elif beyond := int((self.eigenvalues > _BEYOND * self.edge_).sum()):
+            text += f"\nnot shown, as they are too large: {beyond}, up to {self.eigenvalues[0]:.3g}"
         return text
 
 
