@@ -90,7 +90,7 @@ class ResponseDisplay(Display):
         found = _eigenvalues(shown_matrix(estimator)) / estimator._scale
         use = estimator._as_trained("use")
         if use == "log":
-            lam = np.geomspace(max(found[found > _SMALLEST].min() / 1.5, _SMALLEST), 1.0, _POINTS)
+            lam = np.geomspace(max(found[found > _SMALLEST].min() / 1.5, _SMALLEST), max(found.max(), 1.0), _POINTS)
         else:
             lam = np.linspace(min(found.min(), 0.0), max(found.max(), 1.0), _POINTS)
         layers = network_response(estimator, lam * estimator._scale)
@@ -142,7 +142,7 @@ class ResponseDisplay(Display):
                 axis.set_ylabel(f"response h(λ) of the filters of layer {self.layer + 1}")
                 notes.append(f"{n_filters} filters of each of {n_members} members, a colour for each member")
             style.note(axis, "\n".join(notes))
-            inside = self.eigenvalues[(self.eigenvalues >= self.lam[0]) & (self.eigenvalues <= self.lam[-1])]
+            inside = self.eigenvalues[self.eigenvalues > (_SMALLEST if self.use == "log" else -np.inf)]
             axis.plot(
                 inside,
                 np.full(len(inside), 0.02),

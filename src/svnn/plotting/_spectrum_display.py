@@ -175,7 +175,7 @@ def marchenko_pastur_share(values: np.ndarray, n_samples: float, n_features: int
     Examples
     --------
     >>> marchenko_pastur_share(np.array([0.0, 1.0, 4.0]), n_samples=100, n_features=50).round(3).tolist()
-    [0.0, 0.633, 1.0]
+    [0.0, 0.576, 1.0]
     """
     ratio = n_features / n_samples
     low, high = (1 - np.sqrt(ratio)) ** 2, (1 + np.sqrt(ratio)) ** 2

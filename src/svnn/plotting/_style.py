@@ -99,9 +99,7 @@ def increasing() -> Colormap:
 def _colours(*steps: str) -> Colormap:
     from matplotlib.colors import LinearSegmentedColormap
 
-    colours = LinearSegmentedColormap.from_list("svnn", list(steps))
-    colours.set_bad(DROPPED)
-    return colours
+    return LinearSegmentedColormap.from_list("svnn", list(steps)).with_extremes(bad=DROPPED)
 
 
 def looks(names: Sequence[str]) -> dict[str, Look]:
