@@ -55,7 +55,7 @@ def test_weak_edges_and_lonely_features_are_left_out_and_counted():
     assert display.edges_.tolist() == [[0, 1], [2, 3]] and display.nodes_.tolist() == [0, 1, 2, 3]
     title = display.ax_.get_title(loc="left")
     assert "4 edges between 5 features, 40 % of all pairs" in title
-    assert "the 2 strongest are shown, 1 features without them are left out" in title
+    assert "the 2 strongest are shown, one feature without them is left out" in title
 
 
 def test_a_graph_without_edges_says_so():

@@ -19,6 +19,8 @@ if TYPE_CHECKING:
 
 #: Features whose names have room beside the matrix.
 _MOST_NAMES = 70
+#: Names of smaller letters, in points, cannot be read and are left out.
+_SMALLEST_LETTERS = 4.5
 #: Where all correlations are larger than this, the colours begin at the smallest of them.
 _ALIKE = 0.5
 
@@ -137,7 +139,8 @@ class CovarianceDisplay(Display):
         ax : matplotlib Axes, or two of them, optional
             Two axes get a matrix each. A single one gets both: before below the diagonal, after above it.
         names : bool, optional
-            Whether to write the names of the features; by default up to 70 of them are.
+            Whether to write the names of the features; by default up to 70 of them are. They are never written where
+            there is no room for them.
 
         Returns
         -------
@@ -181,7 +184,9 @@ class CovarianceDisplay(Display):
         axis.set_yticks([])
         if shown and axis is np.ravel(self.ax_)[0]:
             room = axis.get_window_extent().height * 72 / self.figure_.dpi  # in points
-            size = float(np.clip(0.9 * room / n, 3.5, 9))
+            size = min(0.9 * room / n, 9.0)
+            if size < _SMALLEST_LETTERS:
+                return image
             labels = style.short_names(self.names)
             axis.set_yticks(np.arange(n), [labels[i] for i in self.order_], fontsize=size)
             axis.tick_params(axis="y", length=0, pad=2)

@@ -177,5 +177,7 @@ class GraphDisplay(Display):
         edges = f"{n_edges} edges between {n} features, {share:.3g} % of all pairs"
         more = [f"the {n_shown} strongest are shown"] if n_shown < n_edges else []
         if n_nodes < n:
-            more.append(f"{n - n_nodes} features without {'them' if more else 'edges'} are left out")
+            left = n - n_nodes
+            count = f"{left} features" if left > 1 else "one feature"
+            more.append(f"{count} without {'them' if more else 'edges'} {'are' if left > 1 else 'is'} left out")
         return edges + ("\n" + ", ".join(more) if more else "")

@@ -12,7 +12,7 @@ _STEPS, _MOST_NODES = 150, 3000
 #: How far nodes push each other, in distances between neighbours.
 _REACH = 4
 #: Distances of a name from its node that are tried, in widths of the picture.
-_DISTANCES = (0.012, 0.03, 0.055, 0.09, 0.13, 0.18)
+_DISTANCES = (0.012, 0.03, 0.055, 0.09, 0.13, 0.18, 0.24, 0.3)
 
 
 def force_layout(W: sp.csr_array) -> np.ndarray:
@@ -105,7 +105,7 @@ def name_places(
                 covered = ((abs(others[:, 0] - x) < width / 2) & (abs(others[:, 1] - y) < height / 2)).sum()
                 outside = max(0, -1.1 - box[0], box[1] - 1.1, -1.1 - box[2], box[3] - 1.1)
                 inwards = -(dx * node[0] + dy * node[1])
-                cost = 100 * overlaps + covered + 10 * distance + 50 * outside + 0.2 * inwards
+                cost = 100 * overlaps + 3 * covered + 10 * distance + 50 * outside + 0.6 * inwards
                 if cost < least:
                     best, least, chosen = (float(x), float(y)), cost, box
         taken.append(chosen)
