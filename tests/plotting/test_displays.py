@@ -145,3 +145,16 @@ def test_names_come_from_the_first_source_that_has_them(blocks):
     assert feature_names(3, None, frame) == ["x0", "x1", "x2"]
     with pytest.raises(ValueError, match="names has 1 entries for 2 features"):
         feature_names(2, ["a"])
+
+
+@pytest.mark.parametrize("n", [1, 2, 3])
+@pytest.mark.parametrize("constant", [False, True])
+def test_tiny_and_constant_data_can_be_drawn(n, constant):
+    from svnn import SVNNRegressor
+
+    rng = np.random.default_rng(0)
+    X = np.ones((30, n)) if constant else rng.standard_normal((30, n))
+    y = rng.standard_normal(30)
+    model = SVNNRegressor(max_epochs=1, members=2, device="cpu", random_state=0).fit(X, y)
+    for name in ("covariance", "graph", "spectrum", "response", "training", "prediction"):
+        DRAW[name](model, X, y, None).figure_.canvas.draw()

@@ -90,7 +90,8 @@ class ResponseDisplay(Display):
         found = _eigenvalues(shown_matrix(estimator)) / estimator._scale
         use = estimator._as_trained("use")
         if use == "log":
-            lam = np.geomspace(max(found[found > _SMALLEST].min() / 1.5, _SMALLEST), max(found.max(), 1.0), _POINTS)
+            low = found[found > _SMALLEST].min(initial=1.0)
+            lam = np.geomspace(max(low / 1.5, _SMALLEST), max(found.max(), 1.0), _POINTS)
         else:
             lam = np.linspace(min(found.min(), 0.0), max(found.max(), 1.0), _POINTS)
         layers = network_response(estimator, lam * estimator._scale)

@@ -105,7 +105,7 @@ class SpectrumDisplay(Display):
         positive = [values[values > _ZERO * self.eigenvalues[0]] for values in spectra]
         shown = positive if log else spectra
         low = min([self._lower(), *(values.min() for values in shown if len(values))])
-        high = 1.05 * max(self.edge_, *(values.max() for values in shown if len(values)))
+        high = 1.05 * max([self.edge_, *(values.max() for values in shown if len(values))])
         high = high if log else min(high, _BEYOND * self.edge_)
         edges: Any = np.geomspace(0.95 * low, high, bins + 1) if log else np.linspace(min(low, 0.0), high, bins + 1)
         with style.context():
