@@ -3,6 +3,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
+from svnn import HardThreshold
 from svnn.plotting import StabilityDisplay
 from svnn.stability import stability_curve
 
@@ -33,6 +34,15 @@ def test_it_measures_the_curves_of_an_estimator(model, blocks):
     assert "share of the pairs" in display.ax_.get_xlabel() and display.ax_.get_xscale() == "linear"
     assert "change of the predictions" in display.ax_.get_ylabel().replace("\n", " ")
     np.testing.assert_allclose(line.get_ydata(), display.curves["hard"]["prediction_change"])
+
+
+def test_estimators_are_named_by_their_parameters(model, blocks):
+    X, _, _ = blocks
+    covariances = ["sample", HardThreshold(top_k=4).fit(X)]
+    display = StabilityDisplay.from_estimator(
+        model, X[:20], covariances, X[20:], sizes=(30,), repeats=2, random_state=0
+    )
+    assert list(display.curves) == ["sample", "HardThreshold(top_k=4)"]
 
 
 def test_a_single_table_needs_no_legend():

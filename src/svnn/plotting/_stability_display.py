@@ -6,6 +6,7 @@ from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any, Self
 
 import numpy as np
+from sklearn.base import clone
 
 from svnn.plotting import _style as style
 from svnn.plotting._display import Display
@@ -107,7 +108,7 @@ class StabilityDisplay(Display):
         **kwargs : see :func:`svnn.stability.stability_curve`
         """
         listed = [covariances] if isinstance(covariances, str) or hasattr(covariances, "fit") else list(covariances)
-        named = {each if isinstance(each, str) else repr(each): each for each in listed}
+        named = {each if isinstance(each, str) else repr(clone(each, safe=False)): each for each in listed}
         return cls({name: stability_curve(estimator, X_test, c, X_pool, **kwargs) for name, c in named.items()}).plot(
             ax, y=y
         )
