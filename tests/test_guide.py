@@ -21,12 +21,18 @@ def blocks(page):
     return re.findall(r"```python\n(.*?)```", (DOCS / page).read_text(encoding="utf-8"), re.S)
 
 
-def test_the_code_of_the_guide_runs(capsys):
-    first, second = blocks("guide.md")
-    exec(compile(first, "guide.md", "exec"), {})
+def test_the_code_of_the_guide_runs(capsys, tmp_path, monkeypatch):
+    first, pictures, second = blocks("guide.md")
+    names = {}
+    exec(compile(first, "guide.md", "exec"), names)
     shapes, change = capsys.readouterr().out.splitlines()
     assert shapes == "(3,) (3, 40, 64)"
     assert float(change.split(": ")[1]) > 0
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setenv("MPLBACKEND", "Agg")
+    exec(compile(pictures, "guide.md", "exec"), names)
+    assert "fitted: N = 40" in capsys.readouterr().out
+    assert {path.name for path in tmp_path.iterdir()} == {"covariance.png", "errors.png"}
     names = {"__name__": "guide"}
     exec(compile(second, "guide.md", "exec"), names)
     banded = names["Banded"](width=0)

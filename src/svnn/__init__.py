@@ -24,6 +24,7 @@ if TYPE_CHECKING:  # for type checkers and editors; the tables below are for Pyt
     from svnn import metrics as metrics
     from svnn import nn as nn
     from svnn import operators as operators
+    from svnn import plotting as plotting
     from svnn import preprocessing as preprocessing
     from svnn import stability as stability
     from svnn import testing as testing
@@ -54,6 +55,7 @@ _PACKAGES = {
     "metrics": (),
     "nn": (),
     "operators": ("as_operator",),
+    "plotting": (),
     "preprocessing": (),
     "stability": (),
     "testing": (),

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import pickle
+import re
 import subprocess
 import sys
 
@@ -344,10 +345,13 @@ def test_same_on_a_gpu(estimator):
     np.testing.assert_allclose(dense(found), dense(expected), rtol=1e-4, atol=1e-5)
 
 
-def test_progress_shows_on_terminals_only(capsys, monkeypatch):
+def test_progress_is_a_bar_on_terminals_and_lines_elsewhere(capsys, monkeypatch):
+    HardThreshold(dense_limit=0).fit(data())
+    assert capsys.readouterr().err == ""
     estimator = HardThreshold(dense_limit=0, verbose=True)
     estimator.fit(data())
-    assert capsys.readouterr().err == ""
+    lines = capsys.readouterr().err.splitlines()
+    assert lines and all(re.search(r": \d+ of \d+, .*(left|done in)", line) for line in lines)
     monkeypatch.setattr(sys.stderr, "isatty", lambda: True)
     estimator.fit(data())
     assert "threshold" in capsys.readouterr().err

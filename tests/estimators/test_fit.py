@@ -276,9 +276,22 @@ def test_scikit_learn_tools(data, iris):
     assert clone(model).get_params() == model.get_params()
 
 
-def test_the_progress_bar_is_silent_in_pipes(data, capfd):
-    SVNNRegressor(verbose=1, **QUICK).fit(*data)
-    assert capfd.readouterr() == ("", "")
+def test_progress_in_a_script_is_a_line_now_and_then(data, capfd):
+    SVNNRegressor(**{**QUICK, "verbose": 1, "max_epochs": 20}).fit(*data)
+    out, err = capfd.readouterr()
+    lines = [line for line in err.splitlines() if line.startswith("SVNNRegressor: epoch")]
+    assert out == "" and 10 <= len(lines) <= 20
+    assert all("training loss" in line and "held-out loss" in line for line in lines)
+    assert " left" in lines[0] and "epoch 20 of 20" in lines[-1] and "done in" in lines[-1]
+    SVNNRegressor(**{**QUICK, "verbose": 0}).fit(*data)
+    assert "epoch" not in "".join(capfd.readouterr())
+
+
+def test_progress_says_where_a_training_stops_early(data, capfd):
+    stop = {"callbacks": [lambda record: record["epoch"] == 3], "max_epochs": 50}
+    SVNNRegressor(**{**QUICK, **stop, "verbose": 1, "validation_fraction": 0.0}).fit(*data)
+    (line,) = (line for line in capfd.readouterr().err.splitlines() if line.startswith("SVNNRegressor:"))
+    assert "stopped after epoch 3" in line and "held-out" not in line
 
 
 def test_a_constant_feature_and_a_single_feature(data):

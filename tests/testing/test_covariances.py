@@ -9,9 +9,9 @@ from sklearn.base import BaseEstimator
 from sklearn.covariance import OAS, EmpiricalCovariance
 from sklearn.utils.validation import validate_data
 
-from svnn.covariance import WithinClass
+from svnn.covariance import HardThreshold, WithinClass
 from svnn.testing import check_covariance
-from svnn.testing._covariances import CHECKS
+from svnn.testing._covariances import CHECKS, check_parameters
 
 
 class Sample(BaseEstimator):
@@ -196,3 +196,9 @@ def test_objects_without_parameters_are_told_how_to_get_them():
 def test_every_check_is_documented():
     for name in CHECKS:
         assert f'``"{name}"``' in check_covariance.__doc__
+
+
+def test_a_parameter_may_be_a_fitted_estimator():
+    inner = HardThreshold().fit(np.random.default_rng(0).standard_normal((20, 3)))
+    assert "fitted" in repr(inner)
+    check_parameters(WithinClass(inner))

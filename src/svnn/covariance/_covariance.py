@@ -9,11 +9,11 @@ from typing import TYPE_CHECKING, NamedTuple, Self
 
 import numpy as np
 import scipy.sparse as sp
-from sklearn.base import BaseEstimator
 from sklearn.utils import Tags
 from sklearn.utils.validation import check_is_fitted
 
 from svnn._parameters import boolean, check_parameters, declared, fitted, integer, memory_size, one_of, parameter
+from svnn._summary import FittedSummary, kept_edges
 from svnn._types import AnyArray, ColumnLike, DataLike, Matrix, MatrixLike
 from svnn._validation import at_once, check_data
 from svnn.covariance._gaussian import log_likelihood, precision, squared_distances, squared_norm
@@ -26,7 +26,7 @@ if TYPE_CHECKING:
 
 
 @declared
-class CovarianceEstimator(BaseEstimator):
+class CovarianceEstimator(FittedSummary):
     """A covariance estimator: ``fit`` sets ``location_`` and ``covariance_``, the methods here use them."""
 
     covariance_: Matrix | Tensor = fitted(kind="ndarray or Tensor of shape (N, N)")
@@ -40,6 +40,14 @@ class CovarianceEstimator(BaseEstimator):
         theirs = getattr(sys.modules.get("skfolio.moments"), "BaseCovariance", None)
         if theirs is not None:
             theirs.register(type(self))
+
+    def _summary(self) -> Mapping[str, str]:
+        if not hasattr(self, "covariance_"):
+            return {}
+        n, sparse, of = self.covariance_.shape[0], self.covariance_, ""
+        if hasattr(self, "precision_"):  # which is what is sparse then
+            sparse, of = self.precision_, "the precision"
+        return {"features": f"N = {n:,}", "graph": kept_edges(n, off_diagonal_density(sparse), of)}
 
     def get_precision(self) -> Matrix | Tensor:
         """Return the pseudo-inverse of the covariance, of the same kind as ``covariance_``.
@@ -194,7 +202,9 @@ class Sparsifier(CovarianceEstimator):
         the memory of the machine or, if that is less, of the container.""",
     )
     verbose: bool = parameter(
-        default=False, rule=boolean(), doc="Show a progress bar on a terminal while tiles are computed."
+        default=False,
+        rule=boolean(),
+        doc="Show the progress while tiles are computed: a bar on a terminal, lines elsewhere.",
     )
 
     covariance_: Matrix | Tensor = fitted(

@@ -17,6 +17,7 @@ from svnn._types import CovarianceLike, DataLike, HasCovariance, Matrix, MatrixL
 from svnn.covariance._resolve import fit_covariance, resolve, shift_matrix
 from svnn.estimators._member_training import MemberTraining
 from svnn.estimators._model_file import PathLike
+from svnn.estimators._summary import NetworkSummary
 from svnn.estimators._training_data import Standardizer, check_signals
 from svnn.estimators.training import Shifts, plain_torch
 from svnn.functional import log_covariance
@@ -29,7 +30,7 @@ _MOST_LOGARITHMS = 1000
 
 
 @declared
-class CovarianceNetwork(MemberTraining):
+class CovarianceNetwork(NetworkSummary, MemberTraining):
     """Base of :class:`SVNNRegressor` and :class:`SVNNClassifier`: all that does not depend on what is predicted."""
 
     hidden: Sequence[int] = (8,)

@@ -73,7 +73,8 @@ class NetworkEstimator(TrainingParameters, SeenFeatures, ABC, BaseEstimator):
 
     module_: nn.Module = fitted(kind="torch.nn.Module", doc="The trained network.")
     history_: dict[str, list[float]] = fitted(
-        kind="dict of lists", doc="``train_loss`` and ``valid_loss`` of every epoch."
+        kind="dict of lists",
+        doc="``train_loss`` and ``valid_loss`` of every epoch; ``best_epoch`` of every member, from 1.",
     )
     n_iter_: int = fitted(kind="int", doc="Number of epochs trained.")
 

@@ -118,7 +118,10 @@ class TrainingParameters:
         default=None, rule=seed(), doc="Seed of the split, the weights, the batches and the realisations."
     )
     verbose: int = parameter(
-        default=0, rule=boolean(), kind="int", doc="1 shows a progress bar when run in a terminal."
+        default=0,
+        rule=boolean(),
+        kind="int",
+        doc="1 shows the progress: a bar on a terminal, lines in scripts and notebooks.",
     )
     callbacks: Sequence[Callback] = parameter(
         default=(),

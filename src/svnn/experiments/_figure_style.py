@@ -1,14 +1,19 @@
-"""How all plots look: one set of colours, sizes and lines."""
+"""How the figures of the experiments are put together; their colours, sizes and lines are those of all plots."""
 
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping, Sequence
-from contextlib import AbstractContextManager
+from collections.abc import Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Literal, TypeAlias, TypedDict
+from typing import TYPE_CHECKING, Literal, TypeAlias
 
 import numpy as np
+
+from svnn.plotting._style import GREY as GREY
+from svnn.plotting._style import PALETTE as PALETTE
+from svnn.plotting._style import Look as Look
+from svnn.plotting._style import context as context
+from svnn.plotting._style import looks as looks
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -18,54 +23,10 @@ if TYPE_CHECKING:
 #: The figures of an experiment by the names of their files.
 Figures: TypeAlias = "dict[str, Figure]"
 
-#: Colours that colour-blind readers can tell apart (Okabe & Ito), and the marker that goes with each.
-PALETTE = ("#0072B2", "#D55E00", "#009E73", "#CC79A7", "#E69F00", "#56B4E9", "#5A5A5A", "#8B6914", "#000000")
-MARKERS = ("o", "s", "^", "D", "v", "P", "X", "<", ">")
-DASHES = ("-", "--", "-.", ":")
-GREY = "#5A5A5A"
-
-#: matplotlib's settings.
-RC: Mapping[str, object] = {
-    "figure.dpi": 100,
-    "savefig.dpi": 160,
-    "font.size": 10,
-    "axes.titlesize": 11,
-    "axes.labelsize": 10,
-    "legend.fontsize": 9,
-    "xtick.labelsize": 9,
-    "ytick.labelsize": 9,
-    "axes.spines.top": False,
-    "axes.spines.right": False,
-    "axes.grid": True,
-    "axes.axisbelow": True,
-    "grid.color": "#e5e5e5",
-    "lines.linewidth": 1.6,
-    "lines.markersize": 5,
-    "legend.frameon": False,
-    "pdf.fonttype": 42,
-}
 #: Notes below a figure: what its lines and bands are.
 MEDIANS = "medians, with bands from the lower to the upper quartile"
 ADDED = "mean score on the sample covariance, plus the median change; bands from the lower to the upper quartile"
 MEANS = "means, with bands of one standard deviation"
-
-
-class Look(TypedDict, total=False):
-    """How a line is drawn, in matplotlib's words."""
-
-    color: str
-    marker: str
-    linestyle: str
-    markersize: float
-    markeredgecolor: str
-    fillstyle: str
-
-
-def context() -> AbstractContextManager[None]:
-    """Return the context in which figures are made and saved."""
-    import matplotlib as mpl
-
-    return mpl.rc_context(dict(RC))  # type: ignore[arg-type]  # matplotlib lists the names of all settings
 
 
 def subplots(
@@ -93,18 +54,6 @@ def panels(
     for name, axis in found.items():
         axis.set_title(name)
     return figure, found
-
-
-def looks(names: Sequence[str]) -> dict[str, Look]:
-    """Return a colour, a marker and dashes for every name."""
-    return {
-        name: {
-            "color": PALETTE[i % len(PALETTE)],
-            "marker": MARKERS[i % len(MARKERS)],
-            "linestyle": DASHES[i // len(PALETTE) % len(DASHES)],
-        }
-        for i, name in enumerate(names)
-    }
 
 
 def curve(axis: Axes, summary: pd.DataFrame, x: str, y: str, *, label: str, look: Look, base: float = 0.0) -> None:

@@ -111,7 +111,7 @@ def train(
     callbacks: Sequence[Callback] = (),
     generator: torch.Generator | None = None,
 ) -> dict[str, list[float]]:
-    """Train all members and return the losses of every epoch, means over the members.
+    """Train all members; return the losses of every epoch, means over the members, and each member's best epoch.
 
     A member's best epoch is that of its smallest validation loss, or training loss where it has no validation rows.
     A member stops when its loss has not fallen by more than ``tol`` for ``patience`` epochs; its last losses count on.
@@ -121,7 +121,7 @@ def train(
     ends = batch_ends(n_rows, batch_size)
     n_steps = max_epochs * len(ends)
     history: dict[str, list[float]] = {"train_loss": [], "valid_loss": []}
-    best = np.full(trainer.n_members, np.inf)
+    best, best_epoch = np.full(trainer.n_members, np.inf), np.ones(trainer.n_members, dtype=int)
     mark, mark_epoch = best.copy(), np.full(trainer.n_members, -1)  # the loss that patience waits to see undercut
     trained, monitored, running = best.copy(), best.copy(), np.full(trainer.n_members, True)
     for epoch in range(max_epochs):
@@ -138,7 +138,7 @@ def train(
             history["valid_loss"].append(float(monitored.mean()))
         _check_finite("validation", monitored, epoch)
         better = running & (monitored < best)
-        best = np.where(better, monitored, best)
+        best, best_epoch = np.where(better, monitored, best), np.where(better, epoch + 1, best_epoch)
         trainer.keep(np.flatnonzero(better).tolist())
         fell = running & (monitored < mark - tol)
         mark, mark_epoch = np.where(fell, monitored, mark), np.where(fell, epoch, mark_epoch)
@@ -154,6 +154,7 @@ def train(
         if not running.any() or any(isinstance(s, (bool, np.bool_)) and s for s in stop):
             break
     trainer.restore()
+    history["best_epoch"] = best_epoch.tolist()
     return history
 
 

@@ -69,7 +69,7 @@ def stability_curve(
         without masks is fitted once.
     random_state : int, Generator or None
     verbose : bool, default=False
-        Show a progress bar on a terminal.
+        Show the progress: a bar on a terminal, lines elsewhere.
 
     Returns
     -------

@@ -1,0 +1,178 @@
+"""How far the outputs of a network move when its covariance is estimated anew."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import TYPE_CHECKING, Any, Self
+
+import numpy as np
+from sklearn.base import clone
+
+from svnn.plotting import _style as style
+from svnn.plotting._display import Display
+from svnn.stability import stability_curve
+
+if TYPE_CHECKING:
+    from svnn.plotting._display import Axes
+
+#: The axes that a curve can have, and what they are.
+_AXES = {
+    "n_samples": "rows that the covariance is estimated from",
+    "level": "share of the pairs that is kept, on average",
+    "n_features": "number of features N",
+}
+#: What can be drawn.
+_QUANTITIES = {
+    "embedding_error": "change of the embeddings, as a share of their norm",
+    "embedding_distance": "change of a row's embedding (norm)",
+    "prediction_change": "change of the predictions (mean absolute, or share of labels)",
+    "covariance_error": "error of the covariance (spectral norm, relative)",
+    "covariance_error_fro": "error of the covariance (Frobenius norm, relative)",
+    "density": "share of the pairs that is kept",
+    "task_error": "error of the predictions (mean absolute, or share of labels)",
+    "task_change": "change of the error of the predictions",
+}
+
+
+class StabilityDisplay(Display):
+    """Stability curves: the change of a network's outputs against samples, sparsity or features.
+
+    Lines are medians over the repeats, bands reach from the lower to the upper quartile.
+
+    Parameters
+    ----------
+    curves : mapping from names to tables
+        Tables as :func:`svnn.stability.stability_curve` returns them, one for each line.
+
+    Attributes
+    ----------
+    x_ : str
+        The column of the horizontal axis: the one whose values differ.
+    ax_ : matplotlib Axes
+    figure_ : matplotlib Figure
+
+    See Also
+    --------
+    svnn.stability.stability_curve : measures a curve.
+
+    Examples
+    --------
+    >>> from svnn.plotting import StabilityDisplay
+    >>> table = [{"n_samples": n, "embedding_error": 1 / n + r / 100} for n in (50, 100, 200) for r in range(3)]
+    >>> display = StabilityDisplay({"hard": table}).plot()
+    >>> display.x_, display.ax_.lines[0].get_xdata().tolist()
+    ('n_samples', [50.0, 100.0, 200.0])
+    """
+
+    def __init__(self, curves: Mapping[str, Sequence[Mapping[str, Any]]]) -> None:
+        if not curves or not all(len(table) for table in curves.values()):
+            raise ValueError("curves must hold at least one table, and every table at least one row.")
+        self.curves = dict(curves)
+        self.x_ = _axis_of([row for table in curves.values() for row in table])
+
+    @classmethod
+    def from_curves(
+        cls,
+        curves: Mapping[str, Sequence[Mapping[str, Any]]] | Sequence[Mapping[str, Any]],
+        *,
+        ax: Axes | None = None,
+        **kwargs: Any,
+    ) -> Self:
+        """Draw the result of :func:`svnn.stability.stability_curve`, or several of them by name."""
+        named = curves if isinstance(curves, Mapping) else {"": curves}
+        return cls(named).plot(ax, **kwargs)
+
+    @classmethod
+    def from_estimator(
+        cls,
+        estimator: Any,
+        X_test: Any,
+        covariances: str | Sequence[Any],
+        X_pool: Any,
+        *,
+        y: str = "embedding_error",
+        ax: Axes | None = None,
+        **kwargs: Any,
+    ) -> Self:
+        """Measure and draw the curves of a fitted S-VNN, one for each covariance.
+
+        Parameters
+        ----------
+        estimator : fitted SVNNRegressor or SVNNClassifier
+        X_test : array or data frame of shape (t, N) or (t, N, F)
+        covariances : name or sequence of names and covariance estimators
+        X_pool : array or data frame of shape (T, N) or (T, N, F)
+        y : str
+            The column to draw; see :meth:`plot`.
+        ax : matplotlib Axes, optional
+        **kwargs : see :func:`svnn.stability.stability_curve`
+        """
+        listed = [covariances] if isinstance(covariances, str) or hasattr(covariances, "fit") else list(covariances)
+        named = {each if isinstance(each, str) else repr(clone(each, safe=False)): each for each in listed}
+        return cls({name: stability_curve(estimator, X_test, c, X_pool, **kwargs) for name, c in named.items()}).plot(
+            ax, y=y
+        )
+
+    def plot(self, ax: Axes | None = None, *, y: str = "embedding_error") -> Self:
+        """Draw a column of the tables against their axis.
+
+        Parameters
+        ----------
+        ax : matplotlib Axes, optional
+        y : str, default="embedding_error"
+            A column of the tables.
+
+        Returns
+        -------
+        self
+        """
+        for name, table in self.curves.items():
+            if y not in table[0]:
+                raise ValueError(f"y={y!r} is no column of the curve {name!r}; use one of {', '.join(table[0])}.")
+        with style.context():
+            (axis,) = self._start(ax, (6.0, 3.8))
+            lowest = np.inf
+            for name, look in style.looks(list(self.curves)).items():
+                table = self.curves[name]
+                at = np.unique([float(row[self.x_]) for row in table])
+                groups = [[row[y] for row in table if row[self.x_] == x] for x in at]
+                low, middle, high = np.array([np.quantile(group, (0.25, 0.5, 0.75)) for group in groups]).T
+                axis.plot(at, middle, label=style.short_names([name])[0] or "median", **look)
+                axis.fill_between(at, low, high, color=look["color"], alpha=0.15, linewidth=0)
+                lowest = min(lowest, low.min())
+            if self.x_ != "level":
+                axis.set_xscale("log")
+                ticks = np.unique([float(row[self.x_]) for table in self.curves.values() for row in table])
+                if len(ticks) <= 8:
+                    axis.set_xticks(ticks, [f"{tick:g}" for tick in ticks])
+                    axis.minorticks_off()
+            if lowest >= 0:
+                axis.set_ylim(bottom=0)
+            axis.set_xlabel(_AXES[self.x_] + (" (log scale)" if self.x_ != "level" else ""))
+            axis.set_ylabel(_wrapped(_QUANTITIES.get(y, y)))
+            repeats = max(sum(row[self.x_] == table[0][self.x_] for row in table) for table in self.curves.values())
+            if repeats > 1:
+                style.note(axis, f"medians of {repeats} repeats, bands from the lower to the upper quartile")
+            if list(self.curves) != [""]:
+                axis.legend(loc="best")
+        return self
+
+
+def _axis_of(rows: Sequence[Mapping[str, Any]]) -> str:
+    """Return the column that differs between the points of curves."""
+    for name in ("level", "n_features", "n_samples"):
+        values = {row[name] for row in rows if name in row and row[name] == row[name]}
+        if len(values) > 1 or (name == "level" and values):
+            return name
+    if not any("n_samples" in row for row in rows):
+        raise ValueError(
+            "the tables have no column n_samples, n_features or level; use svnn.stability.stability_curve."
+        )
+    return "n_samples"
+
+
+def _wrapped(text: str, width: int = 36) -> str:
+    """Return a long label in two lines."""
+    import textwrap
+
+    return "\n".join(textwrap.wrap(text, width))
