@@ -24,6 +24,7 @@ if TYPE_CHECKING:  # for type checkers and editors; the tables below are for Pyt
     from svnn import nn as nn
     from svnn import operators as operators
     from svnn import preprocessing as preprocessing
+    from svnn import reporting as reporting
     from svnn import stability as stability
     from svnn import testing as testing
     from svnn.covariance import ACV as ACV
@@ -53,6 +54,7 @@ _PACKAGES = {
     "nn": (),
     "operators": ("as_operator",),
     "preprocessing": (),
+    "reporting": (),
     "stability": (),
     "testing": (),
 }

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import copy
 from collections.abc import Sequence
+from pathlib import Path
 from typing import Any, Self, cast
 
 import numpy as np
@@ -23,7 +24,7 @@ from svnn._parameters import (
     one_of,
     parameter,
 )
-from svnn._types import CovarianceLike, DataLike, HasCovariance, Matrix, MatrixLike
+from svnn._types import ColumnLike, CovarianceLike, DataLike, HasCovariance, Matrix, MatrixLike
 from svnn.covariance._resolve import fit_covariance, resolve, shift_matrix
 from svnn.estimators._model_file import PathLike
 from svnn.estimators._network_estimator import NetworkEstimator, noise_generators
@@ -390,6 +391,12 @@ class CovarianceNetwork(GivenCovariance, FilterParameters, PooledNodes, NetworkE
         from svnn.estimators._storage import save
 
         save(self, path)
+
+    def report(self, X: DataLike, y: ColumnLike | None, path: str | Path) -> Path:
+        """Write one HTML file about the model and these rows, see :func:`svnn.reporting.write_report`; return its path."""
+        from svnn.reporting import write_report
+
+        return write_report(path, model=self, X=X, y=y)
 
 
 def known_covariance(

@@ -1,0 +1,71 @@
+"""How to get the same numbers again."""
+
+from __future__ import annotations
+
+import hashlib
+import platform
+from importlib.metadata import version
+
+import numpy as np
+
+import svnn
+from svnn.reporting._html import Markup, element, facts, paragraph, section
+from svnn.reporting._request import ComparisonLike, Request
+from svnn.reporting._words import number
+
+
+def repeat_section(request: Request | None, comparison: ComparisonLike | None) -> Markup:
+    """Return the section with versions, seed and code."""
+    parts: list[Markup] = []
+    if request is not None:
+        parts.append(paragraph("This code fits the same model to the same rows and writes this report:"))
+        parts.append(element("pre", element("code", _code(request)), tabindex="0"))
+    if comparison is not None and comparison.settings:
+        settings = [(str(name), value) for name, value in comparison.settings.items()]
+        parts.append(facts("Settings of the comparison", settings))
+    parts.append(facts("Versions and data", [*_versions(), *(_data(request) if request is not None else [])]))
+    return section("repeat", "How to repeat it", *parts)
+
+
+def _code(request: Request) -> str:
+    model = request.model
+    arguments = "X, y" if request.y is not None else "X, None"
+    seed = (
+        "# random_state is None: another fit gives slightly other numbers; set it to repeat them\n"
+        if model.random_state is None
+        else ""
+    )
+    return (
+        f"from svnn import *  # {type(model).__name__} and the covariances\n\n{seed}model = {model!r}\n"
+        f'model.fit(X_train, y_train)\nmodel.report({arguments}, "report.html")'
+    )
+
+
+def _versions() -> list[tuple[str, object]]:
+    packages = ("numpy", "scipy", "scikit-learn", "torch")
+    return [
+        ("svnn", svnn.__version__),
+        ("Python", platform.python_version()),
+        *((name, version(name)) for name in packages),
+    ]
+
+
+def _data(request: Request) -> list[tuple[str, object]]:
+    model = request.model
+    rows: list[tuple[str, object]] = [
+        ("Seed (random_state)", repr(model.random_state)),
+        ("Networks trained", number(model._n_members)),
+        ("Epochs", number(model.n_iter_)),
+    ]
+    if request.Z is not None:
+        rows.append(("Shape of X", " × ".join(map(str, np.shape(request.X)))))
+        rows.append(("Fingerprint of X", _fingerprint(np.asarray(request.X))))
+    if request.y is not None:
+        rows.append(("Fingerprint of y", _fingerprint(request.y)))
+    return rows
+
+
+def _fingerprint(values: np.ndarray) -> str:
+    """Return the first digits of the SHA-256 of the values, the same for the same numbers or labels."""
+    plain = values.astype("<f8") if values.dtype.kind in "fiub" else values.astype(str)
+    return hashlib.sha256(np.ascontiguousarray(plain).tobytes()).hexdigest()[:16]

@@ -1,0 +1,46 @@
+"""Numbers as words in sentences and tables."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+
+def number(value: float, digits: int = 3) -> str:
+    """Return a number with a few significant digits, and a thin space between thousands.
+
+    Examples
+    --------
+    >>> [number(v) for v in (0.0, 0.12345, 12.0, 1234567, 1e-7, -0.5)]
+    ['0', '0.123', '12', '1\u202f234\u202f567', '1e-07', '-0.5']
+    """
+    if value == round(value) and abs(value) < 1e12:
+        return f"{int(value):,}".replace(",", "\u202f")
+    if abs(value) >= 10**digits:
+        return number(round(value))
+    return f"{value:.{digits}g}"
+
+
+def percent(share: float) -> str:
+    """Return a share as a percentage; what is not all or nothing never reads as 0 % or 100 %.
+
+    Examples
+    --------
+    >>> [percent(s) for s in (0, 1, 0.5, 0.0123, 0.99996, 1.2e-5)]
+    ['0 %', '100 %', '50 %', '1.2 %', 'over 99.9 %', '0.0012 %']
+    """
+    if share in (0, 1):
+        return f"{share * 100:.0f} %"
+    if share > 0.9995:
+        return "over 99.9 %"
+    return f"{share * 100:.{3 if share > 0.1 else 2}g} %"
+
+
+def listed(words: Sequence[str]) -> str:
+    """Return words as an enumeration.
+
+    Examples
+    --------
+    >>> listed(["a", "b", "c"])
+    'a, b and c'
+    """
+    return words[0] if len(words) == 1 else f"{', '.join(words[:-1])} and {words[-1]}"
