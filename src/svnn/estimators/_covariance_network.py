@@ -393,7 +393,7 @@ class CovarianceNetwork(GivenCovariance, FilterParameters, PooledNodes, NetworkE
         save(self, path)
 
     def report(self, X: DataLike, y: ColumnLike | None, path: str | Path) -> Path:
-        """Write one HTML file about the model and these rows, see :func:`svnn.reporting.write_report`; return its path."""
+        """Write one HTML file about the model and these rows: :func:`svnn.reporting.write_report`."""
         from svnn.reporting import write_report
 
         return write_report(path, model=self, X=X, y=y)

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 import numpy as np
 
 from svnn.reporting._html import Markup, element, figure, paragraph, section, table
@@ -44,6 +46,7 @@ def comparison_section(comparison: ComparisonLike) -> Markup:
         paragraph(data),
         picture,
         listed,
+        _every_pair(comparison, order),
         element("ul", *notes, class_="notes") if notes else "",
     )
 
@@ -55,5 +58,28 @@ def _row(comparison: ComparisonLike, name: str, best: str, interval: tuple[float
         return element("strong", name), element("strong", mean), f"{low} to {high}", "–", "–", seconds
     test = comparison.paired_test(name, best)
     difference = f"{number(float(test.difference))} ({number(float(test.low))} to {number(float(test.high))})"
-    p = "under 0.001" if test.p < 0.001 else f"{test.p:.3f}"
-    return name, mean, f"{low} to {high}", difference, p, seconds
+    return name, mean, f"{low} to {high}", difference, _p(test.p), seconds
+
+
+def _every_pair(comparison: ComparisonLike, order: Sequence[str]) -> Markup:
+    """Return the tests of every model against every other one."""
+
+    def cell(row: str, column: str) -> str:
+        if row == column:
+            return "–"
+        test = comparison.paired_test(row, column)
+        return f"{number(float(test.difference))} (p {_p(test.p)})"
+
+    rows = [(row, *(cell(row, column) for column in order)) for row in order]
+    caption = "Score of the row's model minus that of the column's, with p; below zero the row's model is better"
+    return element(
+        "details",
+        element("summary", "Every model against every other one"),
+        table(caption, ["Model", *order], rows),
+    )
+
+
+def _p(p: float) -> str:
+    if not np.isfinite(p):
+        return "–"
+    return "< 0.001" if p < 0.001 else f"{p:.3f}"

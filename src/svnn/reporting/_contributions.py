@@ -5,7 +5,7 @@ from __future__ import annotations
 import copy
 from dataclasses import dataclass
 from importlib import import_module
-from typing import Any
+from typing import Any, cast
 
 import numpy as np
 import torch
@@ -21,10 +21,14 @@ _ROWS, _DRAWN, _LISTED = 200, 15, 50
 
 @dataclass(frozen=True)
 class Importance:
-    """Mean absolute contribution of every feature (N,), its mean with sign, and the unit of both."""
+    """Mean absolute contribution of every feature (N,), and their unit.
+
+    ``direction`` holds the means with their signs, and ``towards`` says of what; None for several classes or targets.
+    """
 
     size: np.ndarray
-    direction: np.ndarray
+    direction: np.ndarray | None
+    towards: str
     unit: str
     n_rows: int
 
@@ -38,11 +42,15 @@ def importance_of(request: Request) -> Importance:
     """Return how much every feature contributes to the predictions of the rows, or of some of them."""
     rows, X = request.some_rows(_ROWS)
     found = contributions(request.model, X)
-    size = np.abs(found)
+    size = np.abs(found).mean(0)
+    direction: np.ndarray | None = found.mean(0)
+    towards, unit = "mean with sign", "units of the target"
     if found.ndim == 3:
-        size, found = size.mean(2), found.mean(2)
-    unit = "the classes' scores" if request.classifies else "the target's units"
-    return Importance(size.mean(0), found.mean(0), unit, len(rows))
+        binary = request.classifies and found.shape[2] == 2
+        size, direction = size.mean(1), found[..., 1].mean(0) if binary else None
+    if request.classifies:
+        towards, unit = f"mean, towards {cast(Any, request.model).classes_[-1]}", "probability"
+    return Importance(size, direction, towards, unit, len(rows))
 
 
 def contributions(model: Any, X: Any) -> np.ndarray:
@@ -60,7 +68,8 @@ def _gradient_times_input(model: Any, X: Any) -> np.ndarray:
     inputs = model._inputs(model._standardizer(model._signals(X)))
     x = torch.as_tensor(inputs, dtype=torch.float64, device=model.operator_.device).requires_grad_()
     run = getattr(module, "outputs", lambda x, shift: module(x, shift)[None])
-    output = run(x, model._shift).mean(0)
+    output = run(x, model._shift)
+    output = (output.softmax(-1) if hasattr(model, "classes_") else output).mean(0)
     scale = np.broadcast_to(getattr(model, "_target_standardizer", _Plain()).scale, (output.shape[1],))
     parts = []
     for column, factor in zip(output.unbind(1), scale, strict=True):
@@ -84,21 +93,17 @@ def contributions_section(request: Request, importance: Importance) -> Markup:
             f"The {len(first)} features that contribute most to the predictions",
             names,
             importance.size[first],
-            f"mean size of the contribution, in {importance.unit}",
+            f"mean size of the contribution ({importance.unit})",
         ),
         f"How far each feature moves the prediction of a row away from that of an average row, on average over "
         f"{number(importance.n_rows)} rows. A feature that is correlated with others shares their credit, so read "
         "neighbours in the graph together.",
         title="Features that matter most",
     )
-    rows = [
-        (request.names[i], number(float(importance.size[i])), number(float(importance.direction[i])))
-        for i in order[:_LISTED]
-    ]
-    listed = table(
-        f"Contributions of the first {len(rows)} of {number(len(order))} features",
-        ["Feature", "Mean size", "Mean with sign"],
-        rows,
-    )
-    details = element("details", element("summary", "The numbers as a table"), listed)
+    header, columns = ["Feature", "Mean size"], [importance.size]
+    if importance.direction is not None:
+        header, columns = [*header, importance.towards.capitalize()], [*columns, importance.direction]
+    rows = [(request.names[i], *(number(float(column[i])) for column in columns)) for i in order[:_LISTED]]
+    caption = f"The first {len(rows)} of {number(len(order))} features, in {importance.unit}"
+    details = element("details", element("summary", "The numbers as a table"), table(caption, header, rows))
     return section("features", "Which features matter", picture, details)

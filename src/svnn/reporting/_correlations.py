@@ -14,9 +14,8 @@ from svnn.reporting._density import Density
 MOST_FEATURES = 300
 #: Features whose pairs are counted; with more, so many of them, drawn at random.
 MOST_COUNTED = 20_000
-#: Correlations are stored in thousandths; the slider moves in steps of five of them.
-UNIT, PER_STEP = 1000, 5
-STEPS = UNIT // PER_STEP
+#: Correlations are stored in thousandths, which are also the steps of the slider.
+STEPS = 1000
 _BLOCK = 1024
 
 
@@ -40,8 +39,10 @@ class Correlations:
         """Share of the pairs that every threshold keeps."""
         return self.kept / max(self.counted * (self.counted - 1) // 2, 1)
 
-    def step_for(self, share: float) -> int:
-        """Return the step of the slider that keeps most nearly a share of the pairs."""
+    def step_of(self, threshold: float | None, share: float) -> int:
+        """Return the step at a threshold; without one, that which keeps most nearly a share of the pairs."""
+        if threshold is not None:
+            return min(max(round(threshold * STEPS), 0), STEPS)
         return int(np.abs(self.shares - share).argmin())
 
     def packed(self) -> str:
@@ -91,7 +92,7 @@ def quantised(r: np.ndarray) -> np.ndarray:
     >>> quantised(np.array([0.0, 1e-9, 0.5, -0.1239, 1.0])).tolist()
     [0, 1, 500, -123, 1000]
     """
-    size = np.minimum(np.floor(np.abs(r) * UNIT + 1e-6), UNIT)
+    size = np.minimum(np.floor(np.abs(r) * STEPS + 1e-6), STEPS)
     size = np.where(np.abs(r) > 0, np.maximum(size, 1), 0)
     return (np.sign(r) * size).astype(np.int64)
 
@@ -110,8 +111,8 @@ def _count(units: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
 
 
 def _steps(r: np.ndarray) -> np.ndarray:
-    """Return 0 where a correlation is zero, else one more than the steps of the largest threshold that keeps it."""
-    return np.where(r == 0, 0, np.abs(r) // PER_STEP + 1)
+    """Return 0 where a correlation is zero, else one more than its thousandths."""
+    return np.where(r == 0, 0, np.abs(r) + 1)
 
 
 def _at_least(counts: np.ndarray) -> np.ndarray:
@@ -121,7 +122,7 @@ def _at_least(counts: np.ndarray) -> np.ndarray:
 
 def _alone(largest: np.ndarray) -> np.ndarray:
     steps = np.arange(STEPS + 1)
-    return np.searchsorted(np.sort(largest), np.maximum(steps * PER_STEP, 1), side="left")
+    return np.searchsorted(np.sort(largest), np.maximum(steps, 1), side="left")
 
 
 def _most_connected(degrees: np.ndarray, largest: np.ndarray) -> np.ndarray:

@@ -83,6 +83,12 @@ def covariance_name(model: CovarianceNetwork) -> str:
     return "a matrix of your own" if estimator is None else type(estimator).__name__
 
 
+def threshold_of(model: CovarianceNetwork) -> float | None:
+    """Return the one threshold that the covariance applied, where it has one."""
+    found = getattr(model.covariance_estimator_, "threshold_", None)
+    return float(found) if isinstance(found, (float, np.floating)) else None
+
+
 def density_section(model: CovarianceNetwork, density: Density) -> Markup:
     """Return the section about the covariance of a model."""
     used = {
@@ -98,9 +104,9 @@ def density_section(model: CovarianceNetwork, density: Density) -> Markup:
         ("Edges of a feature, median", number(float(np.median(density.degrees)))),
         ("Features without an edge", number(density.alone)),
     ]
-    threshold = getattr(estimator, "threshold_", None)
-    if isinstance(threshold, (float, np.floating)):
-        rows.insert(1, ("Threshold", number(float(threshold))))
+    threshold = threshold_of(model)
+    if threshold is not None:
+        rows.insert(1, ("Threshold", number(threshold)))
     meaning = paragraph(
         "Each feature is a node, and each covariance that was kept is an edge between two of them. The network lets "
         "information flow along these edges only."

@@ -5,19 +5,17 @@ from __future__ import annotations
 import numpy as np
 
 from svnn.reporting._correlations import (
-    PER_STEP,
     STEPS,
-    UNIT,
     Correlations,
     correlations_of_matrix,
     correlations_of_rows,
 )
-from svnn.reporting._density import Density, graph_matrix
+from svnn.reporting._density import Density, graph_matrix, threshold_of
 from svnn.reporting._html import Markup, element, embedded_json, figure, joined, paragraph, section, warning
 from svnn.reporting._layout import clustered_order, positions
 from svnn.reporting._request import Request
 from svnn.reporting._svg import Chart, Scale
-from svnn.reporting._words import number
+from svnn.reporting._words import number, percent
 
 
 def explore_section(request: Request, density: Density) -> Markup:
@@ -26,12 +24,11 @@ def explore_section(request: Request, density: Density) -> Markup:
         found = correlations_of_rows(request.Z, density)
     else:
         found = correlations_of_matrix(graph_matrix(request.model), density)
-    start = found.step_for(density.share)
+    start = found.step_of(threshold_of(request.model), density.share)
     return section(
         "explore",
         "Move the threshold",
-        paragraph(_source(request, found)),
-        paragraph(_shown(found, density.n_features)),
+        paragraph(_source(request, found, density), " ", _shown(found, density.n_features)),
         _slider(start),
         element("noscript", warning("No scripts.", "The heat map and the graph need JavaScript to be drawn.")),
         element("div", _heat_map(), _graph(), class_="pair"),
@@ -41,13 +38,12 @@ def explore_section(request: Request, density: Density) -> Markup:
 
 
 def _data(found: Correlations, density: Density, start: int, request: Request) -> dict[str, object]:
-    size = np.abs(found.values) / UNIT
+    size = np.abs(found.values) / STEPS
     np.fill_diagonal(size, 1)
     return {
         "names": [request.names[i] for i in found.features],
         "r": found.packed(),
-        "unit": UNIT,
-        "perStep": PER_STEP,
+        "steps": STEPS,
         "order": clustered_order(size).tolist(),
         "xy": positions(size).round(3).tolist(),
         "kept": found.kept.tolist(),
@@ -58,15 +54,18 @@ def _data(found: Correlations, density: Density, start: int, request: Request) -
     }
 
 
-def _source(request: Request, found: Correlations) -> str:
-    if found.from_rows:
+def _source(request: Request, found: Correlations, density: Density) -> str:
+    if not found.from_rows:
         return (
-            f"These are the correlations of the {number(request.n_rows)} rows given to this report. The slider starts "
-            "at the threshold that keeps as many of their pairs as the model keeps."
+            "These are the correlations that the model kept. No rows were given, so those that it dropped are not "
+            "known here, and the slider can only drop more."
         )
+    rows = f"These are the correlations of the {number(request.n_rows)} rows given to this report."
+    if threshold_of(request.model) is None:
+        return f"{rows} The slider starts where it keeps as many pairs as the model does."
     return (
-        "These are the correlations that the model kept. No rows were given, so those that it dropped are not known "
-        "here, and the slider can only drop more."
+        f"{rows} The slider starts at the threshold of the model, which kept {percent(density.share)} of the pairs in "
+        "the rows that it was trained on; in other rows it may keep more or fewer."
     )
 
 
@@ -84,13 +83,13 @@ def _shown(found: Correlations, n_features: int) -> str:
 
 
 def _slider(start: int) -> Markup:
-    value = f"{start * PER_STEP / UNIT:.3f}"
+    value = f"{start / STEPS:.3f}"
     return element(
         "div",
         element("label", "Keep correlations of at least ", element("output", value, id="cut"), for_="threshold"),
         element("input", type="range", id="threshold", min=0, max=STEPS, step=1, value=start, aria_describedby="kept"),
         element("p", "", id="kept", aria_live="polite"),
-        element("button", "Back to the model's density", type="button", id="back"),
+        element("button", "Back to the model", type="button", id="back"),
         class_="controls",
     )
 
@@ -146,7 +145,7 @@ def _frame(canvas: Markup, name: str) -> Markup:
 
 
 def _density_chart(found: Correlations, start: int) -> Markup:
-    cuts = np.arange(STEPS + 1) * PER_STEP / UNIT
+    cuts = np.arange(0, STEPS + 1, 5) / STEPS
     chart = Chart(
         "Share of the pairs that are kept, against the threshold on the correlations",
         Scale([0, 1]),
@@ -154,8 +153,8 @@ def _density_chart(found: Correlations, start: int) -> Markup:
         "threshold on the correlation",
         "pairs kept, %",
     )
-    chart.line(cuts, 100 * found.shares, "c1")
-    chart.marker("marker", start * PER_STEP / UNIT)
+    chart.line(cuts, 100 * found.shares[::5], "c1")
+    chart.marker("marker", start / STEPS)
     return figure(
         chart.svg(),
         "How many pairs survive each threshold; the upright line is the slider. A long flat stretch means that "

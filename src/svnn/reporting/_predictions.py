@@ -81,8 +81,7 @@ def predictions_section(request: Request, fit: Fit) -> Markup:
         "predictions",
         "How well it predicts the rows given",
         paragraph(TRAINING_ROWS),
-        facts("Scores on the rows given, with 95 % intervals that take the rows as independent", scores),
-        shown,
+        element("div", facts("Scores with 95 % intervals, rows taken as independent", scores), shown, class_="pair"),
     )
 
 
@@ -128,7 +127,7 @@ def _scatter(request: Request, fit: Fit) -> Markup:
         std = fit.std[rows, 0] if several else fit.std[rows]
         low, high = chart.y.low, chart.y.high
         below, above = (np.clip(predicted + sign * std, low, high)[few] for sign in (-1, 1))
-        chart.bars_up(true[few], below, above, "c1")
+        chart.bars_up(true[few], below, above, "c1 faint")
         legend.append(("line c1 faint", "one standard deviation either way" + (", some rows" if few.step > 1 else "")))
     titles = [
         f"row {r}: true {number(float(t))}, predicted {number(float(p))}"

@@ -87,7 +87,7 @@ def write_report(
         about, sections = _about_model(request)
         said, parts = said or about, [*parts, *sections]
     if title is None:
-        title = comparison.name if comparison is not None else f"{type(model).__name__}: report"
+        title = f"Comparison on {comparison.name}" if comparison is not None else f"{type(model).__name__}: report"
     short = section("short", "In short", element("ol", *(element("li", sentence) for sentence in said)))
     page = _page(title, [short, *parts, repeat_section(request, comparison)])
     file.write_text(page, encoding="utf-8")

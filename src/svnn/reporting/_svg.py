@@ -21,8 +21,8 @@ class Scale:
     --------
     >>> Scale([0.2, 9.0]).ticks()
     [0.0, 2.0, 4.0, 6.0, 8.0]
-    >>> Scale([0.02, 9.0], log=True).ticks()
-    [0.1, 1.0]
+    >>> Scale([0.002, 9.0], log=True).ticks(), Scale([0.3, 9.0], log=True).ticks()
+    ([0.01, 0.1, 1.0], [0.5, 1.0, 2.0, 5.0])
     """
 
     def __init__(self, values: Sequence[float] | np.ndarray, *, log: bool = False, zero: bool = False) -> None:
@@ -49,13 +49,14 @@ class Scale:
         """Return four to eight round numbers on the axis."""
         if self.log:
             exponents = range(math.ceil(math.log10(self.low)), math.floor(math.log10(self.high)) + 1)
-            if len(exponents) >= 2:
+            if len(exponents) >= 3:
                 return [10.0**e for e in exponents][:: max(1, math.ceil(len(exponents) / 6))]
             span = range(math.floor(math.log10(self.low)), math.floor(math.log10(self.high)) + 1)
-            return [m * 10.0**e for e in span for m in (1, 2, 5) if self.low <= m * 10.0**e <= self.high]
+            found = [m * 10.0**e for e in span for m in (1, 2, 5)]
+            return [float(f"{v:.1g}") for v in found if self.low <= v <= self.high]
         rough = (self.high - self.low) / 5
         size = 10.0 ** math.floor(math.log10(rough))
-        step = next(size * m for m in (1, 2, 5, 10) if size * m >= rough * 0.999)
+        step = next(size * m for m in (1, 2, 2.5, 5, 10) if size * m >= rough * 0.999)
         first, last = math.ceil(self.low / step - 1e-9), math.floor(self.high / step + 1e-9)
         return [round(i * step, 12) for i in range(first, last + 1)]
 
@@ -150,7 +151,7 @@ def bars(
     zero: bool = True,
 ) -> Markup:
     """Return a picture with a row for every name: a bar, or a dot with an interval where intervals are given."""
-    left, row, top = 172, 24, 8
+    left, row, top = 178, 24, 8
     floor = top + row * len(names)
     ends = [value for interval in intervals for value in interval]
     scale = Scale([*map(float, values), *ends], zero=zero)
@@ -163,8 +164,8 @@ def bars(
     for value in scale.ticks():
         parts.append(element("path", d=f"M{at(value):.1f} {top}V{floor}", class_="grid"))
         parts.append(element("text", number(value), x=f"{at(value):.1f}", y=floor + 16, class_="tick middle"))
-    for i, (name, value) in enumerate(zip(names, values, strict=True)):
-        y, shown = top + row * (i + 0.5), shortened(name)
+    for i, (name, shown, value) in enumerate(zip(names, shortened(names), values, strict=True)):
+        y = top + row * (i + 0.5)
         parts.append(element("text", shown, element("title", name), x=left - 8, y=y + 4, class_="tick end name"))
         title = element("title", f"{name}: {number(float(value))}")
         if intervals:
@@ -182,15 +183,18 @@ def bars(
     return _svg(label, floor + 44, parts)
 
 
-def shortened(name: str, most: int = 24) -> str:
-    """Return a name that fits beside a bar: the middle of a long one is left out.
+def shortened(names: Sequence[str], most: int = 22) -> list[str]:
+    """Return names that fit beside bars: of long ones the start, or start and end where starts are alike.
 
     Examples
     --------
-    >>> shortened("lh_caudalanteriorcingulate_thickness")
-    'lh_caudalante…_thickness'
+    >>> shortened(["lh_caudalanteriorcingulate_thickness", "insula"])
+    ['lh_caudalanteriorcing…', 'insula']
     """
-    return name if len(name) <= most else f"{name[: most - 11]}…{name[-10:]}"
+    starts = [name if len(name) <= most else f"{name[: most - 1]}…" for name in names]
+    if len(set(starts)) == len(set(names)):
+        return starts
+    return [name if len(name) <= most else f"{name[: most - 11]}…{name[-10:]}" for name in names]
 
 
 def _svg(label: str, height: float, parts: Sequence[Markup]) -> Markup:

@@ -2,17 +2,22 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 
 
 def number(value: float, digits: int = 3) -> str:
-    """Return a number with a few significant digits, and a thin space between thousands.
+    r"""Return a number with a few significant digits, and a thin space between thousands.
 
     Examples
     --------
-    >>> [number(v) for v in (0.0, 0.12345, 12.0, 1234567, 1e-7, -0.5)]
-    ['0', '0.123', '12', '1\u202f234\u202f567', '1e-07', '-0.5']
+    >>> [number(v) for v in (0.0, 0.12345, 12.0, 1e-7, -0.5, float("nan"))]
+    ['0', '0.123', '12', '1e-07', '-0.5', '–']
+    >>> number(1234567) == "1\N{NARROW NO-BREAK SPACE}234\N{NARROW NO-BREAK SPACE}567"
+    True
     """
+    if not math.isfinite(value):
+        return "–"
     if value == round(value) and abs(value) < 1e12:
         return f"{int(value):,}".replace(",", "\u202f")
     if abs(value) >= 10**digits:
