@@ -31,6 +31,7 @@ def comparison_section(comparison: ComparisonLike) -> Markup:
         f"Each dot is the mean {comparison.metric} of a model over {n_splits} splits of the data, and its line the "
         "95 % interval. Lower is better; where intervals overlap widely, look at the paired test in the table, which "
         "compares two models on the same splits.",
+        title=f"Mean {comparison.metric}",
     )
     groups = "" if comparison.n_groups is None else f" in {number(comparison.n_groups)} groups"
     data = f"{number(comparison.n_samples)} rows{groups} with {number(comparison.n_features)} features."

@@ -39,11 +39,23 @@ class Correlations:
         """Share of the pairs that every threshold keeps."""
         return self.kept / max(self.counted * (self.counted - 1) // 2, 1)
 
+    @property
+    def first(self) -> int:
+        """The largest step that keeps every pair, where the slider begins; smaller ones change nothing."""
+        return int(np.flatnonzero(self.kept == self.kept[0])[-1])
+
+    @property
+    def floor(self) -> int:
+        """Where the colours begin: at the smallest correlation if all are large and positive, else at 0."""
+        beside = self.values[~np.eye(len(self.values), dtype=bool)]
+        least = int(beside.min()) if beside.size else 0
+        return least if least >= STEPS // 2 else 0
+
     def step_of(self, threshold: float | None, share: float) -> int:
         """Return the step at a threshold; without one, that which keeps most nearly a share of the pairs."""
         if threshold is not None:
-            return min(max(round(threshold * STEPS), 0), STEPS)
-        return int(np.abs(self.shares - share).argmin())
+            return min(max(round(threshold * STEPS), self.first), STEPS)
+        return max(int(np.abs(self.shares - share).argmin()), self.first)
 
     def packed(self) -> str:
         """Return the upper triangle as base64 of 16-bit integers, row by row."""

@@ -109,7 +109,7 @@ def density_section(model: CovarianceNetwork, density: Density) -> Markup:
         rows.insert(1, ("Threshold", number(threshold)))
     meaning = paragraph(
         "Each feature is a node, and each covariance that was kept is an edge between two of them. The network lets "
-        "information flow along these edges only."
+        "information flow along paths of such edges only."
     )
     return section("covariance", "The covariance", joined([_warnings(density), meaning]), facts("Covariance", rows))
 

@@ -29,9 +29,9 @@ def explore_section(request: Request, density: Density) -> Markup:
         "explore",
         "Move the threshold",
         paragraph(_source(request, found, density), " ", _shown(found, density.n_features)),
-        _slider(start),
+        _slider(found, start),
         element("noscript", warning("No scripts.", "The heat map and the graph need JavaScript to be drawn.")),
-        element("div", _heat_map(), _graph(), class_="pair"),
+        element("div", _heat_map(found.floor), _graph(), class_="pair"),
         _density_chart(found, start),
         embedded_json("report-data", _data(found, density, start, request)),
     )
@@ -51,6 +51,7 @@ def _data(found: Correlations, density: Density, start: int, request: Request) -
         "counted": found.counted,
         "features": density.n_features,
         "start": start,
+        "floor": found.floor,
     }
 
 
@@ -61,11 +62,15 @@ def _source(request: Request, found: Correlations, density: Density) -> str:
             "known here, and the slider can only drop more."
         )
     rows = f"These are the correlations of the {number(request.n_rows)} rows given to this report."
-    if threshold_of(request.model) is None:
+    threshold = threshold_of(request.model)
+    if threshold is None:
         return f"{rows} The slider starts where it keeps as many pairs as the model does."
+    start = f"{rows} The slider starts at the threshold of the model, {number(threshold)}"
+    if round(threshold * STEPS) < found.first:
+        return f"{start}, or rather at the smallest correlation, since all are above that threshold."
     return (
-        f"{rows} The slider starts at the threshold of the model, which kept {percent(density.share)} of the pairs in "
-        "the rows that it was trained on; in other rows it may keep more or fewer."
+        f"{start}, which kept {percent(density.share)} of the pairs in the rows that it was trained on; in other rows "
+        "it may keep more or fewer."
     )
 
 
@@ -82,25 +87,35 @@ def _shown(found: Correlations, n_features: int) -> str:
     return text
 
 
-def _slider(start: int) -> Markup:
+def _slider(found: Correlations, start: int) -> Markup:
     value = f"{start / STEPS:.3f}"
     return element(
         "div",
         element("label", "Keep correlations of at least ", element("output", value, id="cut"), for_="threshold"),
-        element("input", type="range", id="threshold", min=0, max=STEPS, step=1, value=start, aria_describedby="kept"),
+        element(
+            "input",
+            type="range",
+            id="threshold",
+            min=found.first,
+            max=STEPS,
+            step=1,
+            value=start,
+            aria_describedby="kept",
+        ),
         element("p", "", id="kept", aria_live="polite"),
         element("button", "Back to the model", type="button", id="back"),
         class_="controls",
     )
 
 
-def _heat_map() -> Markup:
+def _heat_map(floor: int) -> Markup:
     canvas = element(
         "canvas", id="heat-map", tabindex="0", role="img",
         aria_label="Heat map of the correlations. Arrow keys move from cell to cell.", aria_describedby="heat-map-said",
     )  # fmt: skip
     key = element(
-        "div", element("span", "−1"), element("span", class_="ramp", aria_hidden="true"), element("span", "+1"),
+        "div", element("span", f"{floor / STEPS:.2f}" if floor else "−1"),
+        element("span", class_="ramp half" if floor else "ramp", aria_hidden="true"), element("span", "+1"),
         class_="ramp-key",
     )  # fmt: skip
     return figure(
@@ -145,15 +160,15 @@ def _frame(canvas: Markup, name: str) -> Markup:
 
 
 def _density_chart(found: Correlations, start: int) -> Markup:
-    cuts = np.arange(0, STEPS + 1, 5) / STEPS
+    steps = np.unique(np.linspace(found.first, STEPS, 200).astype(int))
     chart = Chart(
         "Share of the pairs that are kept, against the threshold on the correlations",
-        Scale([0, 1]),
+        Scale([found.first / STEPS, 1]),
         Scale([0, 100], zero=True),
         "threshold on the correlation",
         "pairs kept, %",
     )
-    chart.line(cuts, 100 * found.shares[::5], "c1")
+    chart.line(steps / STEPS, 100 * found.shares[steps], "c1")
     chart.marker("marker", start / STEPS)
     return figure(
         chart.svg(),

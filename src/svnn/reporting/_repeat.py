@@ -5,6 +5,7 @@ from __future__ import annotations
 import hashlib
 import platform
 from importlib.metadata import version
+from typing import Any
 
 import numpy as np
 
@@ -28,17 +29,44 @@ def repeat_section(request: Request | None, comparison: ComparisonLike | None) -
 
 
 def _code(request: Request) -> str:
-    model = request.model
-    arguments = "X, y" if request.y is not None else "X, None"
+    model: Any = request.model
     seed = (
-        "# random_state is None: another fit gives slightly other numbers; set it to repeat them\n"
+        "# random_state is None: another fit gives slightly other numbers; set it to repeat them.\n"
         if model.random_state is None
         else ""
     )
-    return (
-        f"from svnn import *  # {type(model).__name__} and the covariances\n\n{seed}model = {model!r}\n"
-        f'model.fit(X_train, y_train)\nmodel.report({arguments}, "report.html")'
-    )
+    given = model.get_params(deep=False)["covariance"]
+    imports = [_import_of(model), *([] if isinstance(given, str) else [_import_of(given)])]
+    report = f'model.report(X, {"None" if request.y is None else "y"}, "report.html")'
+    return "\n".join([*imports, "", f"{seed}model = {_call(model)}", "model.fit(X_train, y_train)", report])
+
+
+def _import_of(estimator: object) -> str:
+    kind = type(estimator)
+    public = ".".join(part for part in kind.__module__.split(".") if not part.startswith("_"))
+    return f"from {'svnn' if public == 'svnn.estimators' else public} import {kind.__name__}"
+
+
+def _call(estimator: Any) -> str:
+    """Return the code that makes an estimator, with the parameters that differ from their defaults.
+
+    Examples
+    --------
+    >>> from svnn import SVNNRegressor
+    >>> _call(SVNNRegressor(hidden=(4,), random_state=0))
+    'SVNNRegressor(hidden=(4,), random_state=0)'
+    """
+    defaults = type(estimator)().get_params(deep=False)
+    given = estimator.get_params(deep=False)
+    changed = [f"{name}={_value(name, value)}" for name, value in given.items() if repr(value) != repr(defaults[name])]
+    return f"{type(estimator).__name__}({', '.join(changed)})"
+
+
+def _value(name: str, value: Any) -> str:
+    """Return a parameter as code; a matrix or a function is called by the name of its parameter."""
+    if hasattr(value, "get_params"):
+        return _call(value)
+    return repr(value) if isinstance(value, (int, float, str, tuple, list, type(None))) else name
 
 
 def _versions() -> list[tuple[str, object]]:

@@ -81,12 +81,18 @@ def _spectrum(request: Request, spectrum: np.ndarray, n: int) -> Markup:
         legend.append(("line dashed", f"what noise alone could reach ({number(edge)})"))
         above = int((sample > edge).sum())
         meaning += (
-            f" The {number(above)} directions of the rows above the dashed line hold more than noise would "
-            f"(Marchenko–Pastur edge for {number(request.n_rows)} rows); the others may be chance."
+            f" {_above(above)} the dashed line, the Marchenko–Pastur edge for {number(request.n_rows)} rows: what is "
+            "above holds more than noise would, what is below may be chance."
         )
     else:
         meaning += " Without rows, or with very many numbers, there is no noise level to compare them with."
     return figure(chart.svg(), meaning, legend=legend, title="Spectrum")
+
+
+def _above(count: int) -> str:
+    return {0: "No direction of the rows is above", 1: "One direction of the rows is above"}.get(
+        count, f"{number(count)} directions of the rows are above"
+    )
 
 
 def _responses(model: CovarianceNetwork, spectrum: np.ndarray) -> list[Markup]:
@@ -95,8 +101,8 @@ def _responses(model: CovarianceNetwork, spectrum: np.ndarray) -> list[Markup]:
         return []
     by_log = model._as_trained("use") == "log"
     smallest = float(spectrum[spectrum > 0].min())
-    low = max(min(smallest, high / 10), high * 1e-8) if by_log else max(0.0, float(spectrum[-1]))
-    lam = np.geomspace(low, high, 80) if by_log else np.linspace(low if low < high else 0.0, high, 80)
+    low = max(min(smallest, high / 10), high * 1e-8)
+    lam = np.geomspace(low, high, 80) if by_log else np.linspace(0, high, 80)
     pictures = []
     layers = network_response(model, lam)
     for position, response in enumerate(layers):

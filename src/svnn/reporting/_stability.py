@@ -16,7 +16,7 @@ from svnn.stability import stability_curve
 #: Fewest rows that a curve is drawn for, rows that predictions are compared on, and shares of the others.
 _FEWEST, _COMPARED, _SHARES = 24, 100, (0.2, 0.35, 0.5, 0.7, 0.9)
 #: Values of the covariances up to which each point is repeated: with more, the curve has fewer points.
-_FAST, _MOST = 1000, 3000
+_FAST, _MOST = 1000, 20000
 
 
 def stability_section(request: Request) -> Markup:

@@ -8,7 +8,7 @@ from collections.abc import Sequence
 import numpy as np
 
 from svnn.reporting._html import Markup, element, joined
-from svnn.reporting._words import number
+from svnn.reporting._words import number, tick
 
 _WIDTH, _HEIGHT = 440, 300
 _LEFT, _RIGHT, _TOP, _BOTTOM = 58, 14, 12, 46
@@ -45,8 +45,8 @@ class Scale:
             return np.log(floor / self.low) / math.log(self.high / self.low)
         return (given - self.low) / (self.high - self.low)
 
-    def ticks(self) -> list[float]:
-        """Return four to eight round numbers on the axis."""
+    def ticks(self, about: int = 5) -> list[float]:
+        """Return about so many round numbers on the axis."""
         if self.log:
             exponents = range(math.ceil(math.log10(self.low)), math.floor(math.log10(self.high)) + 1)
             if len(exponents) >= 3:
@@ -54,7 +54,7 @@ class Scale:
             span = range(math.floor(math.log10(self.low)), math.floor(math.log10(self.high)) + 1)
             found = [m * 10.0**e for e in span for m in (1, 2, 5)]
             return [float(f"{v:.1g}") for v in found if self.low <= v <= self.high]
-        rough = (self.high - self.low) / 5
+        rough = (self.high - self.low) / about
         size = 10.0 ** math.floor(math.log10(rough))
         step = next(size * m for m in (1, 2, 2.5, 5, 10) if size * m >= rough * 0.999)
         first, last = math.ceil(self.low / step - 1e-9), math.floor(self.high / step + 1e-9)
@@ -80,11 +80,11 @@ class Chart:
         for value in self.y.ticks():
             (down,) = _HEIGHT - _BOTTOM - np.atleast_1d(self.y(value)) * (floor - _TOP)
             parts.append(element("path", d=f"M{_LEFT} {down:.1f}H{right}", class_="grid"))
-            parts.append(element("text", number(value), x=_LEFT - 6, y=f"{down + 4:.1f}", class_="tick end"))
+            parts.append(element("text", tick(value), x=_LEFT - 6, y=f"{down + 4:.1f}", class_="tick end"))
         for value in self.x.ticks():
             (across,) = _LEFT + np.atleast_1d(self.x(value)) * (right - _LEFT)
             parts.append(element("path", d=f"M{across:.1f} {floor}v4", class_="axis"))
-            parts.append(element("text", number(value), x=f"{across:.1f}", y=floor + 17, class_="tick middle"))
+            parts.append(element("text", tick(value), x=f"{across:.1f}", y=floor + 17, class_="tick middle"))
         parts.append(element("path", d=f"M{_LEFT} {floor}H{right}", class_="axis"))
         parts.append(element("text", x_label, x=(_LEFT + right) / 2, y=_HEIGHT - 8, class_="label middle"))
         middle = (_TOP + floor) / 2
@@ -153,25 +153,27 @@ def bars(
     """Return a picture with a row for every name: a bar, or a dot with an interval where intervals are given."""
     left, row, top = 178, 24, 8
     floor = top + row * len(names)
-    ends = [value for interval in intervals for value in interval]
-    scale = Scale([*map(float, values), *ends], zero=zero)
+    limits = [value for interval in intervals for value in interval]
+    scale = Scale([*map(float, values), *limits], zero=zero)
     right = _WIDTH - _RIGHT
 
     def at(value: float) -> float:
         return left + float(scale(value)) * (right - left)
 
     parts = []
-    for value in scale.ticks():
+    for value in scale.ticks(3):
         parts.append(element("path", d=f"M{at(value):.1f} {top}V{floor}", class_="grid"))
-        parts.append(element("text", number(value), x=f"{at(value):.1f}", y=floor + 16, class_="tick middle"))
+        parts.append(element("text", tick(value), x=f"{at(value):.1f}", y=floor + 16, class_="tick middle"))
     for i, (name, shown, value) in enumerate(zip(names, shortened(names), values, strict=True)):
         y = top + row * (i + 0.5)
         parts.append(element("text", shown, element("title", name), x=left - 8, y=y + 4, class_="tick end name"))
         title = element("title", f"{name}: {number(float(value))}")
         if intervals:
             low, high = intervals[i]
-            parts.append(element("path", d=f"M{at(low):.1f} {y}H{at(high):.1f}", class_="whisker c1"))
-            parts.append(element("circle", title, cx=f"{at(float(value)):.1f}", cy=y, r=5, class_="dot c1 solid"))
+            if np.isfinite([low, high]).all():
+                ends = f"M{at(low):.1f} {y - 5}v10M{at(low):.1f} {y}H{at(high):.1f}M{at(high):.1f} {y - 5}v10"
+                parts.append(element("path", d=ends, class_="whisker c1"))
+            parts.append(element("circle", title, cx=f"{at(float(value)):.1f}", cy=y, r=4, class_="dot c1"))
         else:
             start, end = sorted((at(0.0), at(float(value))))
             parts.append(
@@ -179,7 +181,7 @@ def bars(
                     "rect", title, x=f"{start:.1f}", y=y - 8, width=f"{end - start:.1f}", height=16, class_="bar c1"
                 )
             )
-    parts.append(element("text", x_label, x=(left + right) / 2, y=floor + 36, class_="label middle"))
+    parts.append(element("text", x_label, x=right, y=floor + 36, class_="label end"))
     return _svg(label, floor + 44, parts)
 
 

@@ -25,6 +25,21 @@ def number(value: float, digits: int = 3) -> str:
     return f"{value:.{digits}g}"
 
 
+def tick(value: float) -> str:
+    """Return a number beside an axis: very small and very large ones as powers of ten.
+
+    Examples
+    --------
+    >>> [tick(v) for v in (0.25, 1e-6, 0.0005, 2e6)]
+    ['0.25', '10⁻⁶', '5·10⁻⁴', '2·10⁶']
+    """
+    if value == 0 or 1e-3 <= abs(value) < 1e5:
+        return number(value)
+    factor, power = f"{value:.2e}".split("e")
+    exponent = str(int(power)).translate(str.maketrans("-0123456789", "⁻⁰¹²³⁴⁵⁶⁷⁸⁹"))
+    return f"10{exponent}" if float(factor) == 1 else f"{float(factor):g}·10{exponent}"
+
+
 def percent(share: float) -> str:
     """Return a share as a percentage; what is not all or nothing never reads as 0 % or 100 %.
 

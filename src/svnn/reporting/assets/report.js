@@ -6,7 +6,7 @@
   const data = JSON.parse(holder.textContent);
   const names = data.names;
   const n = names.length;
-  const MOST_DRAWN = 4000;
+  const MOST_DRAWN = 2500;
   const byId = (id) => document.getElementById(id);
   const slider = byId("threshold");
 
@@ -17,7 +17,7 @@
   const bytes = Uint8Array.from(atob(data.r), (c) => c.charCodeAt(0));
   const view = new DataView(bytes.buffer);
   for (let i = 0, at = 0; i < n; i++) {
-    r[i * n + i] = data.unit;
+    r[i * n + i] = data.steps;
     for (let j = i + 1; j < n; j++, at += 2) {
       const value = view.getInt16(at, true);
       r[i * n + j] = r[j * n + i] = value;
@@ -28,14 +28,17 @@
   const degrees = new Int32Array(n);
   let kept = 0; // the first so many edges are kept
 
-  const least = () => Math.max(slider.value * data.perStep, 1);
+  const least = () => Math.max(+slider.value, 1);
   const asNumber = (value) => Math.round(value).toLocaleString("en").replace(/,/g, "\u202f");
   const asPercent = (share) => {
     if (share === 0 || share === 1) return `${share * 100} %`;
     if (share > 0.9995) return "over 99.9 %";
     return `${+(share * 100).toPrecision(share > 0.1 ? 3 : 2)} %`;
   };
-  const correlation = (value) => (value / data.unit).toFixed(2).replace("-", "−");
+  const correlation = (value) => (value / data.steps).toFixed(2).replace("-", "−");
+
+  // From 0 to 1, over the range of the correlations in the page.
+  const strength = (value) => (Math.abs(value) - data.floor) / (data.steps - data.floor);
 
   function count() {
     degrees.fill(0);
@@ -49,7 +52,7 @@
 
   function say() {
     const step = +slider.value;
-    const cut = ((step * data.perStep) / data.unit).toFixed(3);
+    const cut = (step / data.steps).toFixed(3);
     const pairs = (data.counted * (data.counted - 1)) / 2;
     const share = pairs ? data.kept[step] / pairs : 0;
     const times = data.features / data.counted;
@@ -65,7 +68,7 @@
       `${about}${asNumber(data.alone[step] * times)} of ${asNumber(data.features)} features have no edge.${some}${few}`;
     const marker = byId("marker");
     const { left, right, low, high } = marker.dataset;
-    const x = +left + (((step * data.perStep) / data.unit - low) / (high - low)) * (right - left);
+    const x = +left + ((step / data.steps - low) / (high - low)) * (right - left);
     marker.setAttribute("transform", `translate(${x.toFixed(1)} 0)`);
   }
 
@@ -103,7 +106,7 @@
     for (let a = 0; a < n; a++) {
       for (let b = 0; b < n; b++) {
         const value = r[data.order[a] * n + data.order[b]];
-        const share = Math.abs(value) / data.unit;
+        const share = strength(value);
         const end = value < 0 ? low : high;
         const at = 4 * (a * n + b);
         for (let c = 0; c < 3; c++) {
@@ -137,15 +140,14 @@
         context.beginPath();
         for (let e = drawn - 1; e >= 0; e--) {
           const [i, j, value] = edges[e];
-          const strength = Math.min(4, Math.floor((Math.abs(value) / data.unit) * 5));
-          if (strength !== group || Math.sign(value) !== sign) continue;
+          if (Math.min(4, Math.floor(strength(value) * 5)) !== group || Math.sign(value) !== sign) continue;
           context.moveTo(...onScreen(i, size));
           context.lineTo(...onScreen(j, size));
         }
         context.strokeStyle = colour(sign > 0 ? "--c1" : "--c2");
         context.setLineDash(sign > 0 ? [] : [5, 4]);
-        context.globalAlpha = (0.25 + 0.15 * group) * (0.25 + 0.75 * crowd);
-        context.lineWidth = 0.6 + 0.35 * group;
+        context.globalAlpha = (0.25 + 0.15 * group) * (0.2 + 0.8 * crowd);
+        context.lineWidth = (0.6 + 0.35 * group) * (0.4 + 0.6 * crowd);
         context.stroke();
       }
     }
@@ -177,7 +179,7 @@
       if (x < -10 || y < -10 || x > size + 10 || y > size + 10) continue;
       visible.push(i);
       context.beginPath();
-      context.arc(x, y, radius(i, most), 0, 2 * Math.PI);
+      context.arc(x, y, radius(i, most) * Math.max(0.6, Math.min(1, size / 480)), 0, 2 * Math.PI);
       context.fillStyle = colour(i === chosen ? "--mark" : degrees[i] ? "--ink" : "--page");
       context.fill();
       context.strokeStyle = colour(degrees[i] ? "--page" : "--soft");
@@ -381,6 +383,13 @@
   });
 
   slider.addEventListener("input", moved);
+  slider.addEventListener("keydown", (event) => {
+    const way = { ArrowUp: 1, ArrowRight: 1, ArrowDown: -1, ArrowLeft: -1 }[event.key];
+    if (!way || event.shiftKey) return; // with Shift the smallest step
+    event.preventDefault();
+    slider.value = +slider.value + way * 10;
+    moved();
+  });
   byId("back").addEventListener("click", () => {
     slider.value = data.start;
     moved();
