@@ -9,7 +9,7 @@ import numpy as np
 from svnn.reporting._html import Markup, element, figure, paragraph, section, table
 from svnn.reporting._request import ComparisonLike
 from svnn.reporting._svg import bars
-from svnn.reporting._words import number
+from svnn.reporting._words import decimals_for, fixed, number
 
 
 def comparison_section(comparison: ComparisonLike) -> Markup:
@@ -17,7 +17,8 @@ def comparison_section(comparison: ComparisonLike) -> Markup:
     best = comparison.best()
     intervals = {name: comparison.interval(name) for name in comparison.scores}
     order = sorted(intervals, key=lambda name: intervals[name][0])
-    rows = [_row(comparison, name, best, intervals[name]) for name in order]
+    decimals = decimals_for(mean for mean, _, _ in intervals.values())
+    rows = [_row(comparison, name, best, intervals[name], decimals) for name in order]
     n_splits = len(next(iter(comparison.scores.values())))
     picture = figure(
         bars(
@@ -47,29 +48,31 @@ def comparison_section(comparison: ComparisonLike) -> Markup:
         paragraph(data),
         picture,
         listed,
-        _every_pair(comparison, order),
+        _every_pair(comparison, order, decimals),
         element("ul", *notes, class_="notes") if notes else "",
     )
 
 
-def _row(comparison: ComparisonLike, name: str, best: str, interval: tuple[float, float, float]) -> tuple[object, ...]:
-    mean, low, high = (number(float(value)) for value in interval)
-    seconds = number(float(np.mean(comparison.seconds[name])), 2) if name in comparison.seconds else "–"
+def _row(
+    comparison: ComparisonLike, name: str, best: str, interval: tuple[float, float, float], decimals: int
+) -> tuple[object, ...]:
+    mean, low, high = (fixed(float(value), decimals) for value in interval)
+    seconds = number(float(np.mean(comparison.seconds[name])), 2) if np.size(comparison.seconds.get(name, ())) else "–"
     if name == best:
         return element("strong", name), element("strong", mean), f"{low} to {high}", "–", "–", seconds
     test = comparison.paired_test(name, best)
-    difference = f"{number(float(test.difference))} ({number(float(test.low))} to {number(float(test.high))})"
+    difference = "{} ({} to {})".format(*(fixed(float(v), decimals) for v in (test.difference, test.low, test.high)))
     return name, mean, f"{low} to {high}", difference, _p(test.p), seconds
 
 
-def _every_pair(comparison: ComparisonLike, order: Sequence[str]) -> Markup:
+def _every_pair(comparison: ComparisonLike, order: Sequence[str], decimals: int) -> Markup:
     """Return the tests of every model against every other one."""
 
     def cell(row: str, column: str) -> str:
         if row == column:
             return "–"
         test = comparison.paired_test(row, column)
-        return f"{number(float(test.difference))} (p {_p(test.p)})"
+        return f"{fixed(float(test.difference), decimals)} (p {_p(test.p)})"
 
     rows = [(row, *(cell(row, column) for column in order)) for row in order]
     caption = "Score of the row's model minus that of the column's, with p; below zero the row's model is better"

@@ -164,7 +164,7 @@ def _density_chart(found: Correlations, start: int) -> Markup:
     chart = Chart(
         "Share of the pairs that are kept, against the threshold on the correlations",
         Scale([found.first / STEPS, 1]),
-        Scale([0, 100], zero=True),
+        Scale([0, 100 * found.shares.max()], zero=True),
         "threshold on the correlation",
         "pairs kept, %",
     )

@@ -84,13 +84,15 @@ def _curve(request: Request) -> Markup:
     chart.line(sizes, middle, "c1 bold")
     chart.dots(sizes, middle, "c1", [f"{size} rows: {number(float(m))}" for size, m in zip(sizes, middle, strict=True)])
     half = int(np.argmin(np.abs(np.array(sizes) - len(pool) / 2)))
-    found = percent(middle[half] / 100) if request.classifies else number(float(middle[half]))
-    where = "of the labels" if request.classifies else "in the units of the target, on average"
+    if request.classifies:
+        found = f"{percent(middle[half] / 100)} of the labels change"
+    else:
+        found = f"a prediction changes by {number(float(middle[half]))} on average, in the units of the target"
     return figure(
         chart.svg(),
         f"The network stays as it is; only its covariance is estimated anew from so many of {number(len(pool))} rows, "
         f"and compared with that of all of them (line: median of {repeats} draws, band: smallest to largest). With "
-        f"{number(sizes[half])} rows predictions change by {found} {where}; a curve that is low and flat means "
+        f"{number(sizes[half])} rows {found}; a curve that is low and flat means "
         "that the network does not depend on chance in the covariance.",
         legend=[("line c1 bold", "median"), ("band c1", "smallest to largest")],
         title="Stability against sample size",

@@ -22,7 +22,7 @@ class Scale:
     >>> Scale([0.2, 9.0]).ticks()
     [0.0, 2.0, 4.0, 6.0, 8.0]
     >>> Scale([0.002, 9.0], log=True).ticks(), Scale([0.3, 9.0], log=True).ticks()
-    ([0.01, 0.1, 1.0], [0.5, 1.0, 2.0, 5.0])
+    ([0.01, 0.1, 1.0, 10.0], [0.5, 1.0, 2.0, 5.0])
     """
 
     def __init__(self, values: Sequence[float] | np.ndarray, *, log: bool = False, zero: bool = False) -> None:
@@ -161,7 +161,7 @@ def bars(
         return left + float(scale(value)) * (right - left)
 
     parts = []
-    for value in scale.ticks(3):
+    for value in scale.ticks(4):
         parts.append(element("path", d=f"M{at(value):.1f} {top}V{floor}", class_="grid"))
         parts.append(element("text", tick(value), x=f"{at(value):.1f}", y=floor + 16, class_="tick middle"))
     for i, (name, shown, value) in enumerate(zip(names, shortened(names), values, strict=True)):

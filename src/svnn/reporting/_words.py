@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 
 
 def number(value: float, digits: int = 3) -> str:
@@ -23,6 +23,29 @@ def number(value: float, digits: int = 3) -> str:
     if abs(value) >= 10**digits:
         return number(round(value))
     return f"{value:.{digits}g}"
+
+
+def decimals_for(values: Iterable[float]) -> int:
+    """Return how many decimals numbers in one table need, so that the smallest has three digits.
+
+    Examples
+    --------
+    >>> decimals_for([1.05, 12.0]), decimals_for([0.03]), decimals_for([812.0]), decimals_for([0.0])
+    (2, 4, 0, 2)
+    """
+    sizes = [abs(value) for value in values if value and math.isfinite(value)]
+    return max(0, 2 - math.floor(math.log10(min(sizes)))) if sizes else 2
+
+
+def fixed(value: float, decimals: int) -> str:
+    """Return a number with so many decimals, and a proper minus.
+
+    Examples
+    --------
+    >>> fixed(-0.126, 2), fixed(float("nan"), 2)
+    ('−0.13', '–')
+    """
+    return f"{value:.{decimals}f}".replace("-", "−") if math.isfinite(value) else "–"
 
 
 def tick(value: float) -> str:
