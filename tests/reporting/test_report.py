@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import re
+import warnings
 from html.parser import HTMLParser
 
 import numpy as np
@@ -261,3 +262,40 @@ def test_what_is_wrong_is_said_before_anything_is_written(regression, tmp_path):
     with pytest.raises(IsADirectoryError, match=r"is a folder; name a file in it, such as report\.html"):
         write_report(tmp_path, model=model)
     assert not list(tmp_path.iterdir())
+
+
+@pytest.mark.parametrize("n_features", [1, 2, 3])
+def test_few_features_and_constant_ones(n_features, tmp_path):
+    X, y = table(n_features)
+    X[:, -1] = 3.0 if n_features > 1 else X[:, -1]
+    model = SVNNRegressor(covariance="sample", members=1, max_epochs=2, random_state=0).fit(X[:40], y[:40])
+    page = page_of(tmp_path, model=model, X=X[40:], y=y[40:])
+    assert len(page.data["names"]) == n_features and "nan" not in page.text.lower()
+    assert page.data["alone"][-1] == n_features
+
+
+@pytest.mark.parametrize("kind", ["polars", "list", "torch"])
+def test_rows_may_come_in_any_form(kind, regression, tmp_path):
+    model, X, y = regression
+    module = pytest.importorskip(kind) if kind != "list" else None
+    forms = {
+        "polars": lambda: (module.DataFrame(X, schema=[f"c{i}" for i in range(12)]), module.Series(y)),
+        "list": lambda: (X.tolist(), y.tolist()),
+        "torch": lambda: (module.tensor(X), module.tensor(y)),
+    }
+    plain = page_of(tmp_path, model=model, X=X, y=y)
+    rows, targets = forms[kind]()
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")  # scikit-learn's, of a frame for a model that was fitted without one
+        page = page_of(tmp_path, model=model, X=rows, y=targets)
+    assert sentences_of(page) == sentences_of(plain) and page.data == plain.data
+    prints = re.findall(r"\b[0-9a-f]{16}\b", page.text)
+    assert prints == re.findall(r"\b[0-9a-f]{16}\b", plain.text) and len(prints) == 2
+
+
+def test_predictions_worse_than_the_mean_are_called_so(regression, tmp_path):
+    model, X, y = regression
+    page = page_of(tmp_path, model=model, X=X, y=1000 - y)
+    assert "worse than always predicting the mean" in sentences_of(page)[0]
+    page = page_of(tmp_path, model=model, X=X[:1], y=y[:1])
+    assert "nan" not in page.text and "variance" not in sentences_of(page)[0]

@@ -15,8 +15,8 @@ from svnn.reporting._request import Request
 from svnn.reporting._svg import bars
 from svnn.reporting._words import number
 
-#: Rows that are explained, features in the picture, and in the table.
-_ROWS, _DRAWN, _LISTED = 200, 15, 50
+#: Numbers in the rows that are explained, features in the picture, and in the table.
+_VALUES, _DRAWN, _LISTED = 300_000, 15, 50
 
 
 @dataclass(frozen=True)
@@ -40,7 +40,7 @@ class Importance:
 
 def importance_of(request: Request) -> Importance:
     """Return how much every feature contributes to the predictions of the rows, or of some of them."""
-    rows, X = request.some_rows(_ROWS)
+    rows, X = request.some_rows(min(max(_VALUES // len(request.names), 20), 200))
     found = contributions(request.model, X)
     size = np.abs(found).mean(0)
     direction: np.ndarray | None = found.mean(0)

@@ -13,10 +13,11 @@ from svnn.reporting._density import Density
 #: Features whose correlations are in the page; with more, the most connected of them.
 MOST_FEATURES = 300
 #: Features whose pairs are counted; with more, so many of them, drawn at random.
-MOST_COUNTED = 20_000
+MOST_COUNTED = 10_000
 #: Correlations are stored in thousandths, which are also the steps of the slider.
 STEPS = 1000
-_BLOCK = 1024
+#: Correlations that are held at once while they are counted.
+_BLOCK = 2**22
 
 
 @dataclass(frozen=True)
@@ -113,8 +114,9 @@ def _count(units: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
     """Return the pairs that every step keeps, and the largest correlation of every column, block by block."""
     n = units.shape[1]
     counts, largest = np.zeros(STEPS + 2, dtype=np.int64), np.zeros(n, dtype=np.int64)
-    for start in range(0, n, _BLOCK):
-        block = quantised(units[:, start : start + _BLOCK].T @ units[:, start:])
+    rows = max(_BLOCK // max(n, 1), 1)
+    for start in range(0, n, rows):
+        block = quantised(units[:, start : start + rows].T @ units[:, start:])
         size = np.abs(np.triu(block, 1))
         counts += np.bincount(_steps(size).ravel(), minlength=STEPS + 2)
         largest[start : start + len(size)] = np.maximum(largest[start : start + len(size)], size.max(1))

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from typing import Any, cast
 
 import numpy as np
-from sklearn.metrics import balanced_accuracy_score, confusion_matrix, r2_score
+from sklearn.metrics import confusion_matrix, r2_score
 
 from svnn.reporting._html import Markup, element, facts, figure, paragraph, section
 from svnn.reporting._request import Request
@@ -50,7 +50,7 @@ def fit_of(request: Request) -> Fit:
         counts = np.unique(y, return_counts=True)[1]
         return Fit(predicted, None, right, low, high, float(counts.max() / len(y)))
     std = None
-    if model._noise is not None or model._n_members > 1:
+    if getattr(model, "_noise", None) is not None or model._n_members > 1:
         predicted, std = model.predict(request.X, return_std=True)
     else:
         predicted = model.predict(request.X)
@@ -107,9 +107,13 @@ def _label_scores(request: Request, fit: Fit) -> list[tuple[str, object]]:
         ("The same for always giving the most frequent label", percent(fit.other)),
         (
             "Mean over the classes of the share of right labels",
-            percent(float(balanced_accuracy_score(y, fit.predicted))),
+            percent(_mean_recall(y, fit.predicted)),
         ),
     ]
+
+
+def _mean_recall(y: np.ndarray, predicted: np.ndarray) -> float:
+    return float(np.mean([(predicted[y == label] == label).mean() for label in np.unique(y)]))
 
 
 def _scatter(request: Request, fit: Fit) -> Markup:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import hashlib
 import platform
 from importlib.metadata import version
+from inspect import signature
 from typing import Any
 
 import numpy as np
@@ -44,6 +45,8 @@ def _code(request: Request) -> str:
 def _import_of(estimator: object) -> str:
     kind = type(estimator)
     public = ".".join(part for part in kind.__module__.split(".") if not part.startswith("_"))
+    if not public:
+        return f"# {kind.__name__} is your own class"
     return f"from {'svnn' if public == 'svnn.estimators' else public} import {kind.__name__}"
 
 
@@ -56,9 +59,9 @@ def _call(estimator: Any) -> str:
     >>> _call(SVNNRegressor(hidden=(4,), random_state=0))
     'SVNNRegressor(hidden=(4,), random_state=0)'
     """
-    defaults = type(estimator)().get_params(deep=False)
+    defaults = {name: repr(of.default) for name, of in signature(type(estimator)).parameters.items()}
     given = estimator.get_params(deep=False)
-    changed = [f"{name}={_value(name, value)}" for name, value in given.items() if repr(value) != repr(defaults[name])]
+    changed = [f"{name}={_value(name, value)}" for name, value in given.items() if repr(value) != defaults.get(name)]
     return f"{type(estimator).__name__}({', '.join(changed)})"
 
 

@@ -23,6 +23,9 @@ from svnn.reporting._stability import stability_section
 #: The page may use what is in it, and nothing else: no request leaves the reader's machine.
 _POLICY = "default-src 'none'; style-src 'unsafe-inline'; script-src 'unsafe-inline'; img-src data:"
 
+#: The script of the page, in the order in which its parts need each other.
+_SCRIPTS = ("correlations.js", "heat_map.js", "graph.js", "report.js")
+
 
 def write_report(
     path: str | Path,
@@ -131,7 +134,8 @@ def _page(title: str, parts: Sequence[Markup]) -> str:
         if f'<section id="{anchor}"' in body
     ]
     assets = files("svnn.reporting") / "assets"
-    style, script = ((assets / name).read_text(encoding="utf-8") for name in ("report.css", "report.js"))
+    style, *scripts = ((assets / name).read_text(encoding="utf-8") for name in ("report.css", *_SCRIPTS))
+    script = "\n".join(['(() => {\n"use strict";', *scripts, "})();"])
     head = element(
         "head",
         element("meta", charset="utf-8"),

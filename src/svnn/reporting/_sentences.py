@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import math
+
 from svnn.reporting._contributions import Importance
 from svnn.reporting._density import Density, covariance_name
 from svnn.reporting._predictions import Fit
@@ -25,9 +27,12 @@ def _prediction(request: Request, fit: Fit | None) -> str:
             f"{rows} the model gives the right label to {percent(fit.score)}, where always giving the most frequent "
             f"label would be right for {percent(fit.other)}; {_UNKNOWN}"
         )
+    explained = "" if not math.isfinite(fit.other) else f", and explain {percent(fit.other)} of its variance"
+    if fit.other < 0:
+        explained = ", which is worse than always predicting the mean of their targets"
     return (
-        f"{rows} the predictions are off by {number(fit.score)} on average, in the units of the target, and explain "
-        f"{percent(max(fit.other, 0.0))} of its variance; {_UNKNOWN}"
+        f"{rows} the predictions are off by {number(fit.score)} on average, in the units of the target{explained}; "
+        f"{_UNKNOWN}"
     )
 
 

@@ -16,6 +16,8 @@ from svnn.stability import marchenko_pastur_edge, network_response
 
 #: Features up to which all eigenvalues of a covariance are computed, and how many of the largest beyond.
 _ALL, _LARGEST = 1500, 40
+#: Numbers in the rows up to which their spectrum is computed: a few seconds.
+_MOST_VALUES = 2 * 10**7
 #: Eigenvalues drawn, and curves of filters.
 _SHOWN, _CURVES = 300, 64
 
@@ -49,15 +51,15 @@ def sample_eigenvalues(Z: np.ndarray) -> np.ndarray:
     rows = rows - rows.mean(0)
     sd = rows.std(0)
     rows /= np.where(sd > 0, sd, 1.0)
-    gram = rows.T @ rows if rows.shape[1] <= len(rows) else rows @ rows.T
-    found = np.linalg.eigvalsh(gram)[::-1] / len(rows)
-    return found[found > 1e-10 * found[0]] if found[0] > 0 else found[:0]
+    gram = rows.T @ rows if rows.shape[1] <= len(rows) else rows @ rows.T  # their eigenvalues agree
+    found = eigenvalues(gram / len(rows))
+    return found[found > 1e-10 * max(found[0], 1e-300)]
 
 
 def _spectrum(request: Request, spectrum: np.ndarray, n: int) -> Markup:
     positive = spectrum[spectrum > 1e-8 * max(spectrum[0], 1e-300)]
     sample, edge = np.zeros(0), 0.0
-    if request.Z is not None and request.Z.shape[0] * request.Z.shape[1] <= 5e7:
+    if request.Z is not None and request.Z.size <= _MOST_VALUES:
         sample = sample_eigenvalues(request.Z)
         edge = marchenko_pastur_edge(request.n_rows * request.Z.shape[2], n)
     longest = max(len(positive), len(sample), 2)

@@ -7,6 +7,7 @@ import warnings
 import numpy as np
 from sklearn.base import clone
 
+from svnn.covariance import GraphicalLasso
 from svnn.reporting._html import Markup, figure, paragraph, section
 from svnn.reporting._request import Request, rows_of
 from svnn.reporting._svg import Chart, Scale
@@ -15,7 +16,7 @@ from svnn.stability import stability_curve
 
 #: Fewest rows that a curve is drawn for, rows that predictions are compared on, and shares of the others.
 _FEWEST, _COMPARED, _SHARES = 24, 100, (0.2, 0.35, 0.5, 0.7, 0.9)
-#: Values of the covariances up to which each point is repeated: with more, the curve has fewer points.
+#: Features up to which the curve has all its points, and up to which it is drawn at all.
 _FAST, _MOST = 1000, 20000
 
 
@@ -53,7 +54,8 @@ def _curve(request: Request) -> Markup:
     order = np.random.default_rng(0).permutation(request.n_rows)
     n_test = min(_COMPARED, request.n_rows // 4)
     test, pool = np.sort(order[:n_test]), np.sort(order[n_test:])
-    fast = len(request.names) <= _FAST
+    estimator = request.model.covariance_estimator_
+    fast = len(request.names) <= _FAST and not isinstance(estimator, GraphicalLasso)
     shares, repeats = (_SHARES, 5) if fast else (_SHARES[::2], 2)
     sizes = sorted({max(int(share * len(pool)), 4) for share in shares})
     with warnings.catch_warnings():
@@ -61,7 +63,7 @@ def _curve(request: Request) -> Markup:
         records = stability_curve(
             request.model,
             rows_of(request.X, test),
-            clone(request.model.covariance_estimator_),
+            clone(estimator),
             np.asarray(rows_of(request.X, pool)),
             sizes,
             repeats=repeats,
