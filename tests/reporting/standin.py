@@ -8,7 +8,7 @@ from typing import NamedTuple
 import numpy as np
 
 
-class Test(NamedTuple):
+class Difference(NamedTuple):
     difference: float
     low: float
     high: float
@@ -40,7 +40,7 @@ class StandIn:
 
     def paired_test(self, a, b):
         mean, half = _mean_and_half(self.scores[a] - self.scores[b])
-        return Test(mean, mean - half, mean + half, 0.0004 if abs(mean) > half else 0.25)
+        return Difference(mean, mean - half, mean + half, 0.0004 if abs(mean) > half else 0.25)
 
     def sentences(self):
         return (

@@ -155,7 +155,9 @@ def _confusion(request: Request, fit: Fit) -> Markup:
     classes = found if len(found) <= _CLASSES else found[np.sort(np.argsort(-counts, kind="stable")[:_CLASSES])]
     table = confusion_matrix(y, fit.predicted, labels=classes)
     of_row = table / np.maximum(table.sum(1, keepdims=True), 1)
-    head = element("tr", element("th", "true ↓ predicted →"), *(element("th", c, scope="col") for c in classes))
+    head = element(
+        "tr", element("td", "true ↓ predicted →", class_="corner"), *(element("th", c, scope="col") for c in classes)
+    )
     body = [
         element(
             "tr",

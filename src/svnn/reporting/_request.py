@@ -17,27 +17,63 @@ from svnn.functional._array import is_torch, to_numpy
 
 
 class PairedTest(Protocol):
-    """How much higher the score of one model is than that of another, with an interval and a p-value."""
+    """How much higher the score of one model is than that of another one."""
 
-    difference: float
-    low: float
-    high: float
-    p: float
+    @property
+    def difference(self) -> float:
+        """The mean difference."""
+
+    @property
+    def low(self) -> float:
+        """The lower end of its 95 % interval."""
+
+    @property
+    def high(self) -> float:
+        """The upper end."""
+
+    @property
+    def p(self) -> float:
+        """How probable such a difference is where there is none."""
 
 
 class ComparisonLike(Protocol):
-    """Scores of several models on the same splits; lower is better."""
+    """Scores of several models on the same splits, such as :class:`svnn.comparison.Comparison`; lower is better."""
 
-    name: str
-    task: str
-    metric: str
-    scores: Mapping[str, np.ndarray]
-    seconds: Mapping[str, Any]
-    n_samples: int
-    n_features: int
-    n_groups: int | None
-    settings: Mapping[str, Any]
-    notes: Sequence[str]
+    @property
+    def name(self) -> str:
+        """What the table is called."""
+
+    @property
+    def metric(self) -> str:
+        """What the scores are."""
+
+    @property
+    def scores(self) -> Mapping[str, np.ndarray]:
+        """The scores of every model, one for each split."""
+
+    @property
+    def seconds(self) -> Mapping[str, Any]:
+        """The time of every fit, where it is known."""
+
+    @property
+    def n_samples(self) -> int:
+        """Number of rows."""
+
+    @property
+    def n_features(self) -> int:
+        """Number of features."""
+
+    @property
+    def n_groups(self) -> int | None:
+        """Number of groups of rows, where there are groups."""
+
+    @property
+    def settings(self) -> Mapping[str, Any]:
+        """How the comparison was made."""
+
+    @property
+    def notes(self) -> Sequence[str]:
+        """What a reader should know."""
 
     def interval(self, model: str) -> tuple[float, float, float]:
         """Return the mean score of a model and the ends of its interval."""

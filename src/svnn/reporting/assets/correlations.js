@@ -50,7 +50,7 @@ function colour(name) {
 
 function prepared(canvas) {
   const size = Math.max(canvas.clientWidth, 1);
-  const ratio = window.devicePixelRatio || 1;
+  const ratio = window.matchMedia("print").matches ? 3 : window.devicePixelRatio || 1; // paper has finer dots
   if (canvas.width !== Math.round(size * ratio)) canvas.width = canvas.height = Math.round(size * ratio);
   const context = canvas.getContext("2d");
   context.setTransform(ratio, 0, 0, ratio, 0, 0);

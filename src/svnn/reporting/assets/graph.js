@@ -46,7 +46,7 @@ function graphOf(canvas, said, found, places, redraw) {
     for (let i = 0; i < n; i++) {
       const [x, y] = onScreen(i, size);
       if (Math.min(x, y) < -10 || Math.max(x, y) > size + 10) continue;
-      visible.push(i);
+      if (Math.min(x, y) >= 0 && Math.max(x, y) <= size) visible.push(i);
       context.beginPath();
       context.arc(x, y, scale * ((n > 120 ? 2.5 : 4) + 2.5 * Math.sqrt(degrees[i] / most)), 0, 2 * Math.PI);
       context.fillStyle = colour(i === chosen ? "--mark" : degrees[i] ? "--ink" : "--page");

@@ -3,6 +3,8 @@ function heatMapOf(canvas, said, found, order, redraw) {
   const n = found.n;
   const small = document.createElement("canvas"); // a pixel for a cell
   small.width = small.height = n;
+  const large = document.createElement("canvas"); // the same with sharp cells, also on paper
+  large.width = large.height = n * Math.max(1, Math.round(900 / n));
   let cell = null; // [row, column], in the order of the picture
 
   function channels(name) {
@@ -27,8 +29,10 @@ function heatMapOf(canvas, said, found, order, redraw) {
       }
     }
     small.getContext("2d").putImageData(image, 0, 0);
-    context.imageSmoothingEnabled = size < n;
-    context.drawImage(small, 0, 0, size, size);
+    const sharp = large.getContext("2d");
+    sharp.imageSmoothingEnabled = false;
+    sharp.drawImage(small, 0, 0, large.width, large.width);
+    context.drawImage(large, 0, 0, size, size);
     if (!cell) return;
     const width = size / n;
     context.strokeStyle = colour("--ink");
