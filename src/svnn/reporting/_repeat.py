@@ -20,7 +20,9 @@ def repeat_section(request: Request | None, comparison: ComparisonLike | None) -
     """Return the section with versions, seed and code."""
     parts: list[Markup] = []
     if request is not None:
-        parts.append(paragraph("This code fits the same model to the same rows and writes this report:"))
+        parts.append(
+            paragraph("With the rows that the model was trained on, this code makes it again and writes this report:")
+        )
         parts.append(element("pre", element("code", _code(request)), tabindex="0"))
     if comparison is not None and comparison.settings:
         settings = [(str(name), value) for name, value in comparison.settings.items()]
