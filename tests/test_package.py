@@ -52,7 +52,19 @@ def test_type_checkers_see_the_names_that_python_has():
 
 
 @pytest.mark.parametrize(
-    "room", ["covariance", "datasets", "estimators", "functional", "inspection", "nn", "operators", "plotting", "testing"]
+    "room",
+    [
+        "covariance",
+        "datasets",
+        "estimators",
+        "functional",
+        "inspection",
+        "nn",
+        "operators",
+        "plotting",
+        "reporting",
+        "testing",
+    ],
 )
 def test_every_public_name_has_a_docstring_with_an_example_or_a_formula(room):
     module = importlib.import_module(f"svnn.{room}")

@@ -26,6 +26,7 @@ if TYPE_CHECKING:  # for type checkers and editors; the tables below are for Pyt
     from svnn import operators as operators
     from svnn import plotting as plotting
     from svnn import preprocessing as preprocessing
+    from svnn import reporting as reporting
     from svnn import stability as stability
     from svnn import testing as testing
     from svnn.covariance import ACV as ACV
@@ -57,6 +58,7 @@ _PACKAGES = {
     "operators": ("as_operator",),
     "plotting": (),
     "preprocessing": (),
+    "reporting": (),
     "stability": (),
     "testing": (),
 }

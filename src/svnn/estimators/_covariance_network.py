@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import copy
 from collections.abc import Sequence
+from pathlib import Path
 from typing import Any, Self, cast
 
 import numpy as np
@@ -13,7 +14,7 @@ from sklearn.utils.validation import check_is_fitted
 from torch import nn
 
 from svnn._parameters import declared, fitted
-from svnn._types import CovarianceLike, DataLike, HasCovariance, Matrix, MatrixLike
+from svnn._types import ColumnLike, CovarianceLike, DataLike, HasCovariance, Matrix, MatrixLike
 from svnn.covariance._resolve import fit_covariance, resolve, shift_matrix
 from svnn.estimators._member_training import MemberTraining
 from svnn.estimators._model_file import PathLike
@@ -172,6 +173,12 @@ class CovarianceNetwork(NetworkSummary, MemberTraining):
         from svnn.estimators._storage import save
 
         save(self, path)
+
+    def report(self, X: DataLike, y: ColumnLike | None, path: str | Path) -> Path:
+        """Write one HTML file about the model and these rows: :func:`svnn.reporting.write_report`."""
+        from svnn.reporting import write_report
+
+        return write_report(path, model=self, X=X, y=y)
 
 
 def known_covariance(

@@ -1,0 +1,136 @@
+"""Which covariance a model uses, how dense it is, and what to do where it keeps nearly everything or nearly nothing."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+import scipy.sparse as sp
+
+from svnn.estimators._covariance_network import CovarianceNetwork
+from svnn.functional._matrix import numpy_matrix
+from svnn.reporting._html import Markup, facts, joined, paragraph, section, warning
+from svnn.reporting._words import number, percent
+
+#: A covariance that keeps this share of the pairs keeps nearly everything.
+NEARLY_ALL = 0.9
+#: Where this share of the features has no edge, nearly nothing was kept.
+MOSTLY_ALONE = 0.5
+
+
+@dataclass(frozen=True)
+class Density:
+    """How many pairs of features a covariance keeps, and the number of edges of every feature."""
+
+    kept: int
+    degrees: np.ndarray
+
+    @property
+    def n_features(self) -> int:
+        """N."""
+        return len(self.degrees)
+
+    @property
+    def pairs(self) -> int:
+        """Number of pairs of features."""
+        return self.n_features * (self.n_features - 1) // 2
+
+    @property
+    def share(self) -> float:
+        """Share of the pairs that are kept."""
+        return self.kept / max(self.pairs, 1)
+
+    @property
+    def alone(self) -> int:
+        """Number of features without an edge."""
+        return int((self.degrees == 0).sum())
+
+    @property
+    def verdict(self) -> str:
+        """ "nearly everything", "nearly nothing", or "" between the two."""
+        if self.n_features < 2:
+            return ""
+        if self.alone >= MOSTLY_ALONE * self.n_features:
+            return "nearly nothing"
+        return "nearly everything" if self.share >= NEARLY_ALL else ""
+
+
+def density_of(matrix: np.ndarray | sp.csr_array) -> Density:
+    """Count the edges of a covariance: its entries beside the diagonal that are not zero.
+
+    Examples
+    --------
+    >>> found = density_of(np.array([[1.0, 0.5, 0.0], [0.5, 1.0, 0.0], [0.0, 0.0, 1.0]]))
+    >>> found.kept, found.share.__round__(2), found.alone
+    (1, 0.33, 1)
+    """
+    edges = sp.csr_array(matrix != 0)
+    edges.eliminate_zeros()
+    degrees = np.diff(edges.indptr) - (edges.diagonal() != 0)
+    return Density(int(degrees.sum()) // 2, degrees)
+
+
+def graph_matrix(model: CovarianceNetwork) -> np.ndarray | sp.csr_array:
+    """Return the matrix whose entries are the edges of the model: its covariance, or precision where it uses that."""
+    if model._as_trained("use") == "precision" and model.covariance_estimator_ is not None:
+        return numpy_matrix(model.covariance_estimator_.precision_, "precision_")  # type: ignore[attr-defined]
+    return model.covariance_
+
+
+def covariance_name(model: CovarianceNetwork) -> str:
+    """Return the name of the estimator of the covariance."""
+    estimator = model.covariance_estimator_
+    return "a matrix of your own" if estimator is None else type(estimator).__name__
+
+
+def threshold_of(model: CovarianceNetwork) -> float | None:
+    """Return the one threshold that the covariance applied, where it has one."""
+    found = getattr(model.covariance_estimator_, "threshold_", None)
+    return float(found) if isinstance(found, (float, np.floating)) else None
+
+
+def density_section(model: CovarianceNetwork, density: Density) -> Markup:
+    """Return the section about the covariance of a model."""
+    used = {
+        "log": "its logarithm, in which directions of small variance count as much as large ones",
+        "precision": "its inverse, the precision matrix",
+    }.get(model._as_trained("use"), "the covariance itself")
+    estimator = model.covariance_estimator_
+    rows: list[tuple[str, object]] = [
+        ("Estimator", covariance_name(model) if estimator is None else repr(estimator)),
+        ("The filters are polynomials of", used),
+        ("Features", number(density.n_features)),
+        ("Pairs kept", f"{number(density.kept)} of {number(density.pairs)} ({percent(density.share)})"),
+        ("Edges of a feature, median", number(float(np.median(density.degrees)))),
+        ("Features without an edge", number(density.alone)),
+    ]
+    threshold = threshold_of(model)
+    if threshold is not None:
+        rows.insert(1, ("Threshold", number(threshold)))
+    meaning = paragraph(
+        "Each feature is a node, and each covariance that was kept is an edge between two of them. The network lets "
+        "information flow along paths of such edges only."
+    )
+    return section("covariance", "The covariance", joined([_warnings(density), meaning]), facts("Covariance", rows))
+
+
+def _warnings(density: Density) -> Markup | str:
+    if density.verdict == "nearly everything":
+        return warning(
+            "Nearly everything was kept.",
+            f"{percent(density.share)} of the pairs are edges, so the network runs on nearly the full covariance and "
+            "the sparsification does little.",
+            "If the features share a common factor, that can be right.",
+            "Otherwise move the slider below to see what fewer edges look like, and fit with "
+            'covariance=HardThreshold(density=0.2) or covariance=SoftThreshold(tau="cv") and compare the scores.',
+        )
+    if density.verdict == "nearly nothing":
+        return warning(
+            "Nearly nothing was kept.",
+            f"{number(density.alone)} of {number(density.n_features)} features have no edge, so the network treats "
+            "them almost as if they were independent.",
+            "With few rows only strong correlations are certain, and a strict threshold is cautious.",
+            'To keep more, lower the threshold: covariance=HardThreshold(top_k=10), or tau="cv"; or use a '
+            'covariance that keeps every pair, such as "ledoit_wolf", and compare the scores.',
+        )
+    return ""

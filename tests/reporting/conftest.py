@@ -1,0 +1,42 @@
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+from reporting.chromium import NAMES, Chromium, find
+from svnn import SVNNClassifier, SVNNRegressor
+from svnn.covariance import HardThreshold
+
+#: Names that would break a page that believes them.
+HOSTILE = ["</script><script>alert(1)</script>", '"><img src=x onerror=alert(1)>', "a & b < c", "\u2028line", "naïve'x"]
+
+
+def table(n_features: int = 12, n_rows: int = 80):
+    """Features in groups of three that share a factor; the target is the first factor."""
+    rng = np.random.default_rng(0)
+    factors = rng.standard_normal((n_rows, -(-n_features // 3)))
+    X = np.repeat(factors, 3, axis=1)[:, :n_features] + 0.6 * rng.standard_normal((n_rows, n_features))
+    return X, factors[:, 0] + 0.1 * rng.standard_normal(n_rows)
+
+
+@pytest.fixture(scope="session")
+def regression():
+    X, y = table()
+    quick = SVNNRegressor(covariance=HardThreshold(tau=3.0), members=2, max_epochs=5, random_state=0)
+    return quick.fit(X[:50], y[:50]), X[50:], y[50:]
+
+
+@pytest.fixture(scope="session")
+def classification():
+    X, y = table()
+    labels = np.array(["<b>low</b>", "middle", "high"])[np.digitize(y, [-0.4, 0.4])]
+    return SVNNClassifier(members=2, max_epochs=5, random_state=0).fit(X[:50], labels[:50]), X[50:], labels[50:]
+
+
+@pytest.fixture(scope="session")
+def browser():
+    program = find()
+    if program is None:
+        pytest.skip(f"no browser to open the report with: none of {', '.join(NAMES)} is installed")
+    with Chromium(program) as found:
+        yield found
