@@ -6,8 +6,8 @@ from dataclasses import asdict, replace
 
 import pytest
 
+from svnn._jobs import Settings
 from svnn.experiments import EXPERIMENTS
-from svnn.experiments._jobs import Settings
 from svnn.experiments._reproduce import Prepared, Request, prepare, report, run_prepared
 from svnn.experiments._runner import Outcome
 

@@ -73,7 +73,7 @@ def demo(
 
     The scores are printed as tables, and written as a CSV file and a plot.
     """
-    from svnn.experiments._jobs import check_seed
+    from svnn._jobs import check_seed
     from svnn.experiments._run_folder import check_folder
 
     with _checking():

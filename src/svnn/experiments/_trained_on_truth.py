@@ -10,9 +10,9 @@ import numpy as np
 from sklearn.base import BaseEstimator
 from sklearn.utils import Bunch
 
+from svnn._jobs import Settings, derive_seed
 from svnn.datasets import make_large_cov, make_small_cov, make_sparse_cov
 from svnn.estimators import SVNNRegressor
-from svnn.experiments._jobs import Settings, derive_seed
 from svnn.experiments._models import PAPER
 from svnn.nn import CovarianceFilter
 
