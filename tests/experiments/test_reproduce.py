@@ -6,10 +6,10 @@ from dataclasses import asdict, replace
 
 import pytest
 
-from svnn._jobs import Settings
 from svnn.experiments import EXPERIMENTS
 from svnn.experiments._reproduce import Prepared, Request, prepare, report, run_prepared
 from svnn.experiments._runner import Outcome
+from svnn.experiments._settings import Settings
 
 QUICK = {"quick": True, "jobs": 1}
 

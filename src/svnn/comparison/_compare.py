@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Sequence
+from importlib.metadata import version
 
 import numpy as np
 
-from svnn import __version__
 from svnn._jobs import Job, derive_seed
 from svnn._types import ColumnLike, DataLike
 from svnn._workers import Ended, Workers, run_here
@@ -125,7 +125,7 @@ def compare(
             "quick": quick,
             "random_state": int(random_state),
             **({} if classes is None else {"classes": [str(each) for each in classes]}),
-            "svnn": __version__,
+            "svnn": version("svnn"),
         },
         notes=tuple(said),
     )

@@ -76,13 +76,14 @@ def build(name: str, task: str, features: int, seed: int, group_folds: int | Non
         kernel = ConstantKernel() * RBF(features**0.5) + WhiteKernel()
         process = GaussianProcessRegressor(kernel, normalize_y=True, n_restarts_optimizer=1, random_state=seed)
         return make_pipeline(StandardScaler(), process)
-    model, grid = {
+    searched: dict[str, tuple[Any, dict[str, list[Any]]]] = {
         "SVM": (SVR() if regression else SVC(), {"C": [0.1, 1, 10, 100, 1000], "gamma": _gammas(features)}),
         "PLS": (PLSRegression(), {"n_components": [n for n in COMPONENTS if n <= features]}),
         "ridge": (Ridge(), {"alpha": PENALTIES.tolist()}),
         "logistic": (LogisticRegression(max_iter=2000), {"C": [0.001, 0.01, 0.1, 1, 10, 100]}),
         "k-NN": (KNeighborsClassifier(), {"n_neighbors": list(NEIGHBOURS)}),
-    }[name]
+    }
+    model, grid = searched[name]
     return _searched(_scaled(model), grid, task, seed, group_folds)
 
 

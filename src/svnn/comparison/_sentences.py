@@ -1,8 +1,8 @@
 """Three sentences that say in plain words what a comparison found, and nothing that its scores do not show.
 
-A difference is *clear*, or more than chance, where the paired test has p < 0.05. For what to use, a model counts as worse
-than another where its mean score is higher and this is clear, or where it is worse on at least four splits of five and
-by more than a tenth: with few splits, one that went badly hides many that speak plainly.
+A difference is *clear*, or more than chance, where the paired test has p < 0.05. For what to use, a model counts as
+worse than another where its mean score is higher and this is clear, or where it is worse on at least four splits of
+five and by more than a tenth: with few splits, one that went badly hides many that speak plainly.
 """
 
 from __future__ import annotations

@@ -177,9 +177,7 @@ def _target(column: pd.Series, task: str | None, title: str, comma: bool) -> tup
         y = column.astype(str).to_numpy(dtype=str)
     distinct = len(np.unique(y))
     if distinct < 2:
-        raise ValueError(
-            f"{title}: the target {column.name!r} has only one value, {y[0]}; there is nothing to predict."
-        )
+        raise ValueError(f"{title}: the target {column.name!r} has only one value, {y[0]}: nothing to predict.")
     guessed, note = guess_task(y)
     kind = task or guessed
     if kind == REGRESSION and y.dtype.kind != "f":

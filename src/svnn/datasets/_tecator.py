@@ -69,5 +69,5 @@ def load_tecator(target: str = "fat") -> Bunch:
         test=rows[_FIRST_TEST_ROW:],
         feature_names=[f"{nm:.0f} nm" for nm in wavelengths],
         wavelengths=wavelengths,
-        DESCR=f"Tecator: near-infrared spectra of {len(rows)} samples of meat, and their {target} in %.\n\n{permission}",
+        DESCR=f"Tecator's near-infrared spectra of {len(rows)} samples of meat, and its {target} in %.\n\n{permission}",
     )

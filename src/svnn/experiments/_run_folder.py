@@ -12,8 +12,9 @@ from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
 from typing import TypeGuard
 
-from svnn._jobs import Row, Settings
+from svnn._jobs import Row
 from svnn._workers import Ended
+from svnn.experiments._settings import Settings
 
 #: Settings that only say which jobs there are. Where they change, the results of finished jobs can still be used.
 EXTENT = ("repeats", "datasets", "models")

@@ -11,9 +11,10 @@ from typing import TypeVar
 
 from rich.progress import TextColumn, TimeRemainingColumn
 
-from svnn._jobs import Job, Row, Settings
+from svnn._jobs import Job, Row
 from svnn._workers import Ended, Workers
 from svnn.experiments._run_folder import Record, RunFolder
+from svnn.experiments._settings import Settings
 from svnn.experiments._terminal import progress_bar
 
 AnySettings = TypeVar("AnySettings", bound=Settings)
