@@ -59,7 +59,7 @@ def features(frame: pd.DataFrame) -> tuple[np.ndarray, list[str], list[str]]:
         _note(many, "of text with many different values left out"),
         _note(other, "of dates or other things that are not numbers left out"),
         _note(constant, "with one value only left out"),
-        _note(counting, "that only count the rows left out"),
+        _note(counting, "of row numbers left out"),
         _note(endless, "with infinite values, which count as missing"),
         _note(odd, "with cells that are not numbers, which count as missing"),
         *_repeated(frame, many),
