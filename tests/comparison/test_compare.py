@@ -5,9 +5,8 @@ import pytest
 from sklearn.base import BaseEstimator
 
 from svnn import SVNNClassifier, SVNNRegressor
-from svnn.comparison import compare
 from svnn.comparison import _compare as module
-from svnn.comparison import _fits
+from svnn.comparison import _fits, compare
 from svnn.comparison._models import build
 from svnn.comparison._names import CLASSIFICATION, FLOOR, MODELS, REGRESSION
 from svnn.comparison._splits import plan, splits
@@ -88,7 +87,7 @@ def test_missing_values_are_filled_in_from_training_rows_alone(table):
     completed[np.isnan(X[:, 1]), 1] = np.nanmedian(X[train, 1])
     (by_hand,) = _fits.fit_and_score("ridge", 0, X=completed, group_folds=None, **arguments)
     assert before["score"] == by_hand["score"]
-    inner = _fits._complete(X[train], np.full((1, 4), 1e9))[0]
+    inner = _fits.complete(X[train], np.full((1, 4), 1e9))[0]
     np.testing.assert_array_equal(inner, completed[train])
 
 

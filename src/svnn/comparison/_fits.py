@@ -38,7 +38,7 @@ def fit_and_score(
     try:
         with threadpool_limits(1), warnings.catch_warnings():
             warnings.simplefilter("ignore")
-            X_train, X_test = _complete(X[train], X[test])
+            X_train, X_test = complete(X[train], X[test])
             if model in NETWORKS:
                 _load_kernels(model, task, min(X.shape[1], 1200))
             estimator = build(model, task, X.shape[1], seed, group_folds)
@@ -52,7 +52,7 @@ def fit_and_score(
     return [{"score": float(error.mean()), "fit_seconds": seconds}]
 
 
-def _complete(train: np.ndarray, test: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+def complete(train: np.ndarray, test: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
     """Fill in missing values; nothing is learned from the test rows."""
     if np.isfinite(train).all() and np.isfinite(test).all():
         return train, test
