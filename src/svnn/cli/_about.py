@@ -56,10 +56,10 @@ def datasets(json_: Json = False) -> None:
     for row in rows:
         typer.echo(f"{'✓' if row['found'] else '–'} {row['loader']:30} {row['shape']:16} {row['what']}")
     folder = os.environ.get("SVNN_DATA")
-    where = (
-        f"{folder}, the folder of SVNN_DATA" if folder else "the folder of the environment variable SVNN_DATA (not set)"
+    typer.echo(
+        f"Files are looked for in the folder of the environment variable SVNN_DATA ({folder or 'not set'}); "
+        "load_tecator() comes with the package."
     )
-    typer.echo(f"Files are looked for in {where}; load_tecator() comes with the package.")
 
 
 @app.command()

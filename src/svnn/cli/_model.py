@@ -94,7 +94,8 @@ def predict(
         if not whole.any():
             raise ValueError(f"{file}: every row has missing values; fill them in first.")
     with working():
-        found = network.predict(X[whole], return_std=True) if std else (network.predict(X[whole]),)
+        rows = _framed(network, X[whole])
+        found = network.predict(rows, return_std=True) if std else (network.predict(rows),)
     if not whole.all():
         complain(f"{int((~whole).sum())} rows have missing values; their predictions are empty.", "yellow")
     columns: dict[str, list[Any]] = {"row": list(range(len(X)))}
@@ -186,7 +187,7 @@ def _read(model: Path, file: str, out: Path | None) -> tuple[Any, np.ndarray]:
     X, found, _ = read_all_features(file)
     if len(found) != network.n_features_in_:
         raise ValueError(
-            f"{file} has {len(found)} columns of numbers, the model was fitted with {X.shape[1]} features."
+            f"{file} has {len(found)} columns of numbers, but the model was fitted with {network.n_features_in_}."
         )
     return network, X
 
