@@ -73,7 +73,9 @@ def test_every_model_gets_the_same_splits_and_progress_is_told(table, monkeypatc
     assert found.n_splits == 25 == len(seen) and found.settings["repeats"] == 5
     assert all(first == second for first, second in seen.values())
     rows = [test for (_, test, _), _ in (seen[i] for i in range(5))]
-    assert sorted(sum(rows, [])) == list(range(60)) and rows != [seen[i][0][1] for i in range(5, 10)]
+    assert sorted(row for test in rows for row in test) == list(range(60)) and rows != [
+        seen[i][0][1] for i in range(5, 10)
+    ]
     assert [done for done, _, _ in told] == list(range(1, 51)) and {total for _, total, _ in told} == {50}
 
 

@@ -146,17 +146,23 @@ def test_what_to_use(found):
     else:
         assert not classical and floor not in as_good and best in FAMILY
         match = re.fullmatch(
-            rf"Use this network here(|, but without edges|, but on the dense covariance)(?:: every other kind of model is "
-            rf"worse, the nearest being ({NAME}) with ({NUMBER})|; whether a simpler model would do was not measured)\.",
+            rf"Use this network here(|, but without edges|, but on the dense covariance)"
+            rf"(?:: every other kind of model is (clearly worse|worse, clearly or on at least four splits of five)"
+            rf"(?:, the nearest being|; the nearest is) ({NAME}) with ({NUMBER})"
+            rf"|; whether a simpler model would do was not measured)\.",
             text,
         )
-        how, nearest, score = match.groups()
+        how, degree, nearest, score = match.groups()
         assert ("S-VNN" in as_good) == (how == "")
         assert how == "" or best == {"s": "without edges", "e": "VNN"}[how[-1]]
         rest = {m: v for m, v in means.items() if m not in FAMILY}
         assert all(any(is_worse(found, m, rival) for rival in rivals) for m in rest)
         assert (nearest is None) == (not rest)
         if rest:
+            clearly = all(
+                any(d > 0 and p < 0.05 for d, p in (t_test(found, m, rival) for rival in rivals)) for m in rest
+            )
+            assert clearly == (degree == "clearly worse")
             assert rest[nearest] == min(rest.values()) and score == show(found, nearest)
 
 
@@ -171,7 +177,9 @@ def test_one_bad_split_of_a_rival_does_not_make_it_as_good():
     scores = {"S-VNN": [0.5, 0.6, 0.5, 0.6, 0.5], "SVM": [1.2, 1.1, 1.0, 4.5, 1.2], "always the mean": [10.0] * 5}
     found = comparison(scores)
     assert found.paired_test("SVM", "S-VNN").p > 0.05
-    assert found.sentences()[2].startswith("Use this network here: every other kind of model is worse")
+    assert found.sentences()[2].startswith(
+        "Use this network here: every other kind of model is worse, clearly or on at least"
+    )
 
 
 @pytest.mark.parametrize(("task", "name"), [("regression", "the mean"), ("classification", "the largest class")])

@@ -165,10 +165,14 @@ def _screen_table(found: Comparison) -> ScreenTable:
         table.add_column(column, justify="right")
     for model, values in found.seconds.items():
         mean, low, _ = found.interval(model)
-        p = "" if model == best else f"{found.paired_test(model, best).p:.3f}"
+        p = "" if model == best else _p(found.paired_test(model, best).p)
         cells = ("→" if model == OURS else "", model, f"{mean:.3f}", f"{mean - low:.3f}", p, f"{values.mean():.2f}")
         table.add_row(*cells, style="bold" if model == best else None)
     return table
+
+
+def _p(p: float) -> str:
+    return "< 0.001" if p < 0.001 else f"{p:.3f}"
 
 
 def _write(folder: Path, found: Comparison, table: Table, seed: int) -> list[Path]:

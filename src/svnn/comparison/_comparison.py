@@ -87,7 +87,7 @@ class Comparison:
     >>> bool(test.high < 0), bool(test.p < 0.01)
     (True, True)
     >>> print(found.sentences()[2])
-    Use this network here: every other kind of model is worse, the nearest being ridge with 2.15.
+    Use this network here: every other kind of model is clearly worse, the nearest being ridge with 2.15.
     """
 
     name: str

@@ -23,11 +23,10 @@ def sentences(found: Comparison) -> tuple[str, str, str]:
 
 def worse(found: Comparison, model: str, than: str) -> bool:
     """Say whether a model is worse than another; see the top of this file."""
-    test = found.paired_test(model, than)
-    if test.difference <= 0:
-        return False
+    if _clearly_worse(found, model, than):
+        return True
     lost = np.mean(found.scores[model] > found.scores[than])
-    return _clear(test) or bool(lost >= 0.8 and test.difference > 0.1 * found.means()[than])
+    return bool(lost >= 0.8 and found.paired_test(model, than).difference > 0.1 * found.means()[than])
 
 
 def _who_is_best(found: Comparison) -> str:
@@ -84,9 +83,12 @@ def _what_to_use(found: Comparison) -> str:
     if not rest:
         return f"Use this network here{how}; whether a simpler model would do was not measured."
     nearest = min(rest, key=rest.__getitem__)
+    named = f"{nearest} with {_number(means[nearest])}"
+    if all(any(_clearly_worse(found, model, rival) for rival in rivals) for model in rest):
+        return f"Use this network here{how}: every other kind of model is clearly worse, the nearest being {named}."
     return (
-        f"Use this network here{how}: every other kind of model is worse, the nearest being {nearest} with "
-        f"{_number(means[nearest])}."
+        f"Use this network here{how}: every other kind of model is worse, clearly or on at least four splits of five; "
+        f"the nearest is {named}."
     )
 
 
@@ -100,6 +102,11 @@ def _use_another(found: Comparison, pick: str) -> str:
         f"Use {pick} here: it is simpler than this network and {how}, {_number(means[pick])} against "
         f"{_number(means[OURS])} ({_p(test)})."
     )
+
+
+def _clearly_worse(found: Comparison, model: str, than: str) -> bool:
+    test = found.paired_test(model, than)
+    return _clear(test) and test.difference > 0
 
 
 def _clear(test: PairedTest) -> bool:
