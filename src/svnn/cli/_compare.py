@@ -58,9 +58,9 @@ def demo(
     _compare(table, out, quick, seed, jobs, json_)
     if not json_:
         typer.echo(
-            "\nIn comparison.png a dot is the mean error of a model on rows that it was not trained on, and its line is "
-            "the 95 % interval. The distance between S-VNN and the same network without edges is what the covariance of "
-            "the wavelengths brings."
+            "\nIn comparison.png a dot is the mean error of a model on rows that it was not trained on, and its line\n"
+            "is the 95 % interval. The distance between S-VNN and the same network without edges is what the\n"
+            "covariance of the wavelengths brings."
         )
 
 

@@ -49,7 +49,8 @@ def plot(comparison: Comparison, path: str | os.PathLike[str] | None = None) -> 
     for place, model in enumerate(order):
         mean, low, high = comparison.interval(model)
         colour = _OURS if model == OURS else _RELATIVES if model in (CONTROL, DENSE) else _OTHERS
-        axis.plot(comparison.scores[model], [place] * comparison.n_splits, ".", color=colour, alpha=0.25, markersize=4)
+        below = [place + 0.22] * comparison.n_splits
+        axis.plot(comparison.scores[model], below, ".", color=colour, alpha=0.5, markersize=3.5)
         axis.plot([max(low, 0), high], [place, place], color=colour, linewidth=2.2, solid_capstyle="round")
         axis.plot(mean, place, "o", color=colour, markersize=7)
         axis.annotate(f"{mean:.3g}", (mean, place), (0, 7), textcoords="offset points", ha="center", fontsize=8)
