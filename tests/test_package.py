@@ -51,7 +51,9 @@ def test_type_checkers_see_the_names_that_python_has():
     assert imported == packages | {(f"svnn.{package}", name) for name, package in svnn._HOMES.items()}
 
 
-@pytest.mark.parametrize("room", ["covariance", "datasets", "estimators", "functional", "nn", "operators", "testing"])
+@pytest.mark.parametrize(
+    "room", ["comparison", "covariance", "datasets", "estimators", "functional", "nn", "operators", "testing"]
+)
 def test_every_public_name_has_a_docstring_with_an_example_or_a_formula(room):
     module = importlib.import_module(f"svnn.{room}")
     for name in module.__all__:

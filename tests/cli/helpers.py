@@ -12,13 +12,11 @@ import pandas as pd
 from svnn.cli._commands import app
 
 
-def svnn(*arguments, cwd=None, stdin=None, **environment):
+def svnn(*arguments, cwd=None, **environment):
     """Run a command as a user does."""
     command = [sys.executable, "-m", "svnn.cli", *map(str, arguments)]
     environment = {k: v for k, v in {**os.environ, **environment}.items() if v is not None}
-    return subprocess.run(
-        command, capture_output=True, text=True, cwd=cwd, env=environment, input=stdin, check=False, timeout=300
-    )
+    return subprocess.run(command, capture_output=True, text=True, cwd=cwd, env=environment, check=False, timeout=300)
 
 
 def inside(capsys, *arguments):
