@@ -32,6 +32,8 @@ def tables(draw):
     levels = {name: 1 + spread * rng.random() for name in names}
     if draw(st.booleans()) and "VNN" in levels and "S-VNN" in levels:
         levels["VNN"] = levels["S-VNN"]
+    if draw(st.booleans()) and FLOOR[task] in levels:
+        levels[FLOOR[task]] *= 4
     scores = {
         name: np.abs(level * (1 + 0.1 * shared + noise * rng.normal(size=len(shared))))
         for name, level in levels.items()

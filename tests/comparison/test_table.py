@@ -139,6 +139,20 @@ def test_the_task(tmp_path, frame, column, task, expected):
     assert any("taken for classes" in note for note in table.notes) == (set(column) == {1, 2, 3} and task is None)
 
 
+def test_numbers_and_booleans_that_may_be_missing(tmp_path, frame):
+    frame["count"] = pd.array([None, *range(2, 49)], dtype="Int64")
+    frame["maybe"] = pd.array([None, True, False] * 16, dtype="boolean")
+    frame["kind"] = pd.Categorical(["u", "v", None] * 16)
+    frame["code"] = pd.Categorical([1, 2, 5] * 16)
+    frame["list"] = [[1, 2]] * 48
+    table = read_table(write(frame, tmp_path / "t.parquet"), "age", "person")
+    columns = dict(zip(table.names, table.X.T, strict=True))
+    assert np.isnan(columns["count"][0]) and columns["count"][5] == 6
+    assert np.isnan(columns["maybe"][0]) and columns["maybe"][1:3].tolist() == [1, 0]
+    assert columns["kind=v"][:2].tolist() == [0, 1] and np.isnan(columns["kind=v"][2])
+    assert columns["code"][:3].tolist() == [1, 2, 5] and "list" not in columns
+
+
 def test_a_feature_that_gives_the_target_away_is_named(tmp_path, frame):
     frame["months"] = 12 * frame["age"] + np.arange(48) % 5
     path = write(frame, tmp_path / "t.csv")

@@ -210,7 +210,8 @@ def _giveaways(X: np.ndarray, y: np.ndarray, names: Sequence[str]) -> list[str]:
     found = [name for name, each in zip(names, r, strict=True) if each > _SUSPICIOUS]
     if not found:
         return []
+    one = len(found) == 1
     return [
-        f"{listed(found)} nearly {'is' if len(found) == 1 else 'are'} the target (correlation above {_SUSPICIOUS}): if "
-        "not known when one has to predict, drop such columns."
+        f"{listed(found)} nearly {'is' if one else 'are'} the target (correlation above {_SUSPICIOUS}); "
+        f"drop {'it' if one else 'them'} if {'it is' if one else 'they are'} not known when one has to predict."
     ]
