@@ -8,6 +8,7 @@ import subprocess
 import sys
 import time
 
+import numpy as np
 import pytest
 
 from cli.helpers import inside, people, svnn
@@ -41,7 +42,10 @@ def test_a_table_with_groups_from_the_file_to_the_files(tmp_path):
     assert all(" ".join(sentence.split()) in printed for sentence in found["sentences"])
     assert all(model in printed for model in found["models"]) and "→ S-VNN" in printed
     assert "1 column of text became columns of zeros and ones: sex." in printed
-    assert "1 missing values in 1 rows" in printed and "people: 60 rows in 15 groups, 4 features, 5 splits" in printed
+    assert (
+        "1 missing value in 1 row: medians" in printed
+        and "people: 60 rows in 15 groups, 4 features, 5 splits" in printed
+    )
     assert found["models"]["ridge"]["mean"] < found["models"]["always the mean"]["mean"] / 2
     assert (folder / "comparison.png").stat().st_size > 10_000
 
@@ -149,6 +153,7 @@ def test_a_bad_file_is_one_line_and_code_2(tmp_path, monkeypatch, capsys, name):
         (["people.csv", "--target", "age", "--seed", "-1"], "--seed must be"),
         (["people.csv", "--target", "age", "--out", "people.csv"], "is not a folder"),
         (["few.csv", "--target", "age"], "at least 20"),
+        (["split.csv", "--target", "sex", "--group", "site"], "of one class"),
     ],
     ids=str,
 )
@@ -156,10 +161,11 @@ def test_a_bad_request_is_one_line_and_code_2(tmp_path, monkeypatch, capsys, arg
     monkeypatch.chdir(tmp_path)
     people().to_csv("people.csv", index=False)
     people(12).to_csv("few.csv", index=False)
+    people().assign(sex=["m"] * 20 + ["f"] * 40, site=np.repeat(["x", "y", "z"], 20)).to_csv("split.csv", index=False)
     code, out, err = inside(capsys, "compare", *arguments)
     assert code == 2 and out == ""
     assert err.startswith("svnn: ") and err.count("\n") == 1 and message in err
-    assert sorted(os.listdir()) == ["few.csv", "people.csv"]
+    assert sorted(os.listdir()) == ["few.csv", "people.csv", "split.csv"]
 
 
 def test_ctrl_c_ends_in_order(tmp_path):

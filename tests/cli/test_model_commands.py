@@ -51,7 +51,7 @@ def test_fit_says_what_it_did(here, capsys, tmp_path):
 
 def test_predictions_are_those_of_the_model(here, capsys):
     code, out, err = inside(capsys, "predict", "age.safetensors", "people.csv", "--std")
-    assert code == 0 and "1 rows have missing values; their predictions are empty" in err
+    assert code == 0 and "predictions are empty where values are missing: 1 of 120 rows." in err
     rows = list(csv.DictReader(io.StringIO(out)))
     assert list(rows[0]) == ["row", "prediction", "std"] and len(rows) == 120 and rows[3]["prediction"] == ""
     frame = pd.read_csv("people.csv")

@@ -53,8 +53,8 @@ def test_the_three_networks_are_the_defaults_but_for_their_edges():
 
 
 def test_the_same_seed_gives_the_same_scores_in_one_process_or_two(table):
-    one = compare(*table, quick=True, models=LINEAR, random_state=4)
-    two = compare(*table, quick=True, models=LINEAR, random_state=4, n_jobs=2)
+    one = compare(*table, quick=True, models=["S-VNN", *LINEAR], random_state=4)
+    two = compare(*table, quick=True, models=["S-VNN", *LINEAR], random_state=4, n_jobs=2)
     other = compare(*table, quick=True, models=LINEAR, random_state=5)
     assert one.to_dict(seconds=False) == two.to_dict(seconds=False)
     assert not np.array_equal(one.scores["ridge"], other.scores["ridge"])

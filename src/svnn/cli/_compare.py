@@ -89,10 +89,11 @@ def compare(
     with checking():
         _check(out, seed, jobs)
         from svnn.comparison import read_table
-        from svnn.comparison._splits import plan
+        from svnn.comparison._splits import plan, splits
 
         table = read_table(file, target, group, task, drop=parts(drop))
-        plan(table.y, table.groups, table.task, quick)
+        how = plan(table.y, table.groups, table.task, quick)
+        list(splits(how, table.y, table.groups, table.task, seed))  # what cannot be split is an error here
         folder = out if out or json_ else Path("runs/compare") / table.name
         _check(folder, seed, jobs)
     _compare(table, folder, quick, seed, jobs, json_)

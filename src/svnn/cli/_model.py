@@ -97,7 +97,7 @@ def predict(
         rows = _framed(network, X[whole])
         found = network.predict(rows, return_std=True) if std else (network.predict(rows),)
     if not whole.all():
-        complain(f"{int((~whole).sum())} rows have missing values; their predictions are empty.", "yellow")
+        complain(f"predictions are empty where values are missing: {int((~whole).sum())} of {len(X)} rows.", "yellow")
     columns: dict[str, list[Any]] = {"row": list(range(len(X)))}
     for name, values in zip(("prediction", "std"), found, strict=False):
         filled: list[Any] = [None] * len(X)

@@ -67,7 +67,8 @@ def features(frame: pd.DataFrame) -> tuple[np.ndarray, list[str], list[str]]:
     X = np.column_stack([columns[name] for name in kept]) if kept else np.empty((len(frame), 0))
     if missing := int(np.isnan(X).sum()):
         rows = int(np.isnan(X).any(1).sum())
-        notes.append(f"{missing} missing values in {rows} rows: in each split they are medians of the training rows.")
+        where = f"{_count(missing, 'missing value')} in {_count(rows, 'row')}"
+        notes.append(f"{where}: medians of the training rows take their place.")
     return X, kept, [note for note in notes if note]
 
 
@@ -153,4 +154,8 @@ def _repeated(frame: pd.DataFrame, names: Sequence[str]) -> list[str]:
 def _note(names: Sequence[str], what: str) -> str:
     if not names:
         return ""
-    return f"{len(names)} column{'s' if len(names) > 1 else ''} {what}: {listed(names)}."
+    return f"{_count(len(names), 'column')} {what}: {listed(names)}."
+
+
+def _count(number: int, what: str) -> str:
+    return f"{number} {what}" + ("" if number == 1 else "s")

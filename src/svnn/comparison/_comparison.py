@@ -19,7 +19,14 @@ ALPHA = 0.05
 
 
 class Interval(NamedTuple):
-    """A mean, and the limits between which the true one lies with 95 % confidence."""
+    """A mean, and the limits between which the true one lies with 95 % confidence.
+
+    Examples
+    --------
+    >>> mean, low, high = Interval(1.0, 0.8, 1.2)
+    >>> low < mean < high
+    True
+    """
 
     mean: float
     low: float
@@ -31,6 +38,12 @@ class PairedTest(NamedTuple):
 
     ``difference`` is the mean score of the first model minus that of the second one, ``low`` and ``high`` are its 95 %
     interval, and ``p`` is how probable a difference of this size is where there is none.
+
+    Examples
+    --------
+    >>> test = PairedTest(difference=-0.5, low=-0.9, high=-0.1, p=0.02)
+    >>> "the first one is better" if test.high < 0 else "not clear"
+    'the first one is better'
     """
 
     difference: float

@@ -7,7 +7,7 @@ import os
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -43,6 +43,13 @@ class Table:
         The column of the target, and the name of the file.
     notes : tuple of str
         What was left out or changed.
+
+    Examples
+    --------
+    >>> table = Table(np.zeros((2, 1)), np.array([1.5, 2.5]), None, ["a"], "regression", "age", "people", ())
+    >>> X, y, groups, names = table
+    >>> X.shape, y.tolist(), groups, names
+    ((2, 1), [1.5, 2.5], None, ['a'])
     """
 
     X: np.ndarray
@@ -54,7 +61,7 @@ class Table:
     name: str
     notes: tuple[str, ...]
 
-    def __iter__(self) -> Iterator[object]:
+    def __iter__(self) -> Iterator[Any]:
         return iter((self.X, self.y, self.groups, self.names))
 
 
