@@ -12,7 +12,7 @@ PYTEST := -m pytest -n auto --dist worksteal
 .PHONY: help demo test test-plain test-oldest test-all lint format coverage dist defaults rivals uncertainty inspection bench bench-gpu clean
 
 help:
-	@echo "make demo      set up, train S-VNNs and baselines on built-in data, write runs/demo/"
+	@echo "make demo      set up, compare S-VNNs with other models on built-in spectra, write runs/demo/"
 	@echo "make test      set up, then lint, type-check, check import layers and run the tests"
 	@echo "make test-all  make test, then the tests without the numba kernels (make test-plain)"
 	@echo "               and with the oldest versions allowed (make test-oldest)"

@@ -54,6 +54,7 @@ def test_type_checkers_see_the_names_that_python_has():
 @pytest.mark.parametrize(
     "room",
     [
+        "comparison",
         "covariance",
         "datasets",
         "estimators",

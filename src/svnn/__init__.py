@@ -16,6 +16,7 @@ from typing import TYPE_CHECKING
 __version__ = "0.1.0"
 
 if TYPE_CHECKING:  # for type checkers and editors; the tables below are for Python
+    from svnn import comparison as comparison
     from svnn import covariance as covariance
     from svnn import datasets as datasets
     from svnn import estimators as estimators
@@ -45,6 +46,7 @@ if TYPE_CHECKING:  # for type checkers and editors; the tables below are for Pyt
 
 #: The packages, and the names that are taken from them.
 _PACKAGES = {
+    "comparison": (),
     "covariance": (
         *("SampleCovariance", "HardThreshold", "SoftThreshold", "AdaptiveThreshold", "ACV", "RCV", "GraphicalLasso"),
         "ConvergenceError",

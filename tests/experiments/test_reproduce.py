@@ -7,9 +7,9 @@ from dataclasses import asdict, replace
 import pytest
 
 from svnn.experiments import EXPERIMENTS
-from svnn.experiments._jobs import Settings
 from svnn.experiments._reproduce import Prepared, Request, prepare, report, run_prepared
 from svnn.experiments._runner import Outcome
+from svnn.experiments._settings import Settings
 
 QUICK = {"quick": True, "jobs": 1}
 

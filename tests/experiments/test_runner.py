@@ -12,10 +12,11 @@ from dataclasses import asdict, replace
 import pytest
 import toys
 
+from svnn._jobs import Job, derive_seed
 from svnn.experiments import _runner
-from svnn.experiments._jobs import Job, Settings, derive_seed
 from svnn.experiments._run_folder import RunFolder
 from svnn.experiments._runner import run
+from svnn.experiments._settings import Settings
 
 SETTINGS = toys.ToySettings(repeats=2, pause=0.0)
 

@@ -12,8 +12,9 @@ from pathlib import Path
 import numpy as np
 import pandas as pd
 
-from svnn.experiments._jobs import Job, Settings, derive_seed
+from svnn._jobs import Job, derive_seed
 from svnn.experiments._runner import run
+from svnn.experiments._settings import Settings
 from svnn.experiments._summaries import summarise, write_csv
 
 

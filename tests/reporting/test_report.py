@@ -113,7 +113,7 @@ def test_the_three_sentences_about_a_regressor_are_true(report, regression):
     assert explained == pytest.approx(100 * max(model.score(X, y), 0), rel=0.01, abs=0.06)
     upper = np.triu(model.covariance_ != 0, 1).sum()
     assert f"keeps {upper} of 66 pairs" in second
-    importance = np.abs(svnn.reporting._contributions.contributions(model, X)).mean(0)
+    importance = np.abs(svnn.inspection.feature_contributions(model, X).contributions).mean(0)
     expected = [f"x{i}" for i in np.argsort(-importance)[:3]]
     assert third == f"The predictions depend most on {expected[0]}, {expected[1]} and {expected[2]}."
 

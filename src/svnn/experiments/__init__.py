@@ -1,4 +1,4 @@
-"""Runs that end in tables and plots: the demo, and every figure and table of the paper.
+"""Runs that end in tables and plots: every figure and table of the paper.
 
 Each experiment is one file: ``svnn reproduce stability-samples`` runs ``stability_samples.py``. Read such a file from
 top to bottom: what the paper claims, the settings, the jobs, the tables, the plots. This file imports nothing, so that

@@ -13,11 +13,12 @@ import numpy as np
 import torch
 from sklearn.base import BaseEstimator
 
+from svnn._jobs import Row, derive_seed
 from svnn._types import Matrix
 from svnn.covariance import ACV, RCV, HardThreshold, SampleCovariance, SoftThreshold
 from svnn.estimators import SVNNClassifier, SVNNRegressor, baselines
-from svnn.experiments._jobs import Row, Settings, derive_seed
 from svnn.experiments._real_data import Split, load_split
+from svnn.experiments._settings import Settings
 from svnn.operators._build import suited
 
 #: The settings of one model that are searched on validation data, such as {"layers": 2, "mlp": [32, 32]}.

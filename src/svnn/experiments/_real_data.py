@@ -9,11 +9,11 @@ from functools import lru_cache
 import numpy as np
 from sklearn.utils import Bunch
 
+from svnn._jobs import derive_seed
 from svnn.datasets import load_dsads, load_mhealth, load_realdisp, load_thickness
 from svnn.datasets._files import find_file, open_members
 from svnn.datasets._sources import DSADS, MHEALTH, REALDISP
 from svnn.datasets._thickness import KNOWN
-from svnn.experiments._jobs import derive_seed
 from svnn.preprocessing import WindowFeatures
 
 WEARABLES: dict[str, Callable[[], Bunch]] = {"dsads": load_dsads, "mhealth": load_mhealth, "realdisp": load_realdisp}

@@ -13,10 +13,11 @@ from typing import Any
 
 from rich.console import Console
 
+from svnn._jobs import check_seed
 from svnn.experiments import EXPERIMENTS
-from svnn.experiments._jobs import Settings, check_seed
 from svnn.experiments._run_folder import RunFolder, check_folder
 from svnn.experiments._runner import Outcome, run
+from svnn.experiments._settings import Settings
 from svnn.experiments._terminal import console, screen_table
 
 

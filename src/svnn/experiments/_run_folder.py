@@ -12,12 +12,15 @@ from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
 from typing import TypeGuard
 
-from svnn.experiments._jobs import Row, Settings
-from svnn.experiments._workers import Ended
+from svnn._jobs import Row
+from svnn._workers import Ended
+from svnn.experiments._settings import Settings
 
 #: Settings that only say which jobs there are. Where they change, the results of finished jobs can still be used.
 EXTENT = ("repeats", "datasets", "models")
-_PACKAGES = ("svnn", "numpy", "scipy", "scikit-learn", "torch", "numba", "torch_geometric", "pandas", "matplotlib")
+_PACKAGES = (
+    *("svnn", "numpy", "scipy", "scikit-learn", "torch", "numba", "torch_geometric", "pandas", "matplotlib", "pyarrow"),
+)
 
 
 def check_folder(folder: Path) -> None:
@@ -110,7 +113,7 @@ class RunFolder:
             "settings": settings.as_json(),
             "seeds": "sha256 of (settings.seed, what the numbers are for, data set, repeat, …); see derive_seed",
             "command": _command(sys.argv[1:]),
-            "versions": {"python": platform.python_version(), **_versions()},
+            "versions": {"python": platform.python_version(), **versions()},
             "machine": {"system": platform.platform(), "processor": _processor(), "cores": os.cpu_count()},
             "written": datetime.now(UTC).isoformat(timespec="seconds"),
         }
@@ -142,7 +145,8 @@ def _command(arguments: list[str]) -> str:
     return " ".join(["svnn", *kept])
 
 
-def _versions() -> dict[str, str]:
+def versions() -> dict[str, str]:
+    """Return the versions of the packages that results may depend on."""
     found = {}
     for name in _PACKAGES:
         with suppress(PackageNotFoundError):

@@ -11,10 +11,11 @@ from typing import TypeVar
 
 from rich.progress import TextColumn, TimeRemainingColumn
 
-from svnn.experiments._jobs import Job, Row, Settings
+from svnn._jobs import Job, Row
+from svnn._workers import Ended, Workers
 from svnn.experiments._run_folder import Record, RunFolder
+from svnn.experiments._settings import Settings
 from svnn.experiments._terminal import progress_bar
-from svnn.experiments._workers import Ended, Workers
 
 AnySettings = TypeVar("AnySettings", bound=Settings)
 #: Without a terminal for a bar, a line tells the progress after so many seconds.

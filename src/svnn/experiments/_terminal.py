@@ -10,7 +10,7 @@ from rich.console import Console
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, ProgressColumn, TextColumn, TimeElapsedColumn
 from rich.table import Table
 
-from svnn.experiments._jobs import Row
+from svnn._jobs import Row
 
 if TYPE_CHECKING:
     import pandas as pd

@@ -10,10 +10,11 @@ import numpy as np
 from sklearn.base import BaseEstimator
 from sklearn.utils import Bunch
 
+from svnn._jobs import derive_seed
 from svnn.datasets import make_large_cov, make_small_cov, make_sparse_cov
 from svnn.estimators import SVNNRegressor
-from svnn.experiments._jobs import Settings, derive_seed
 from svnn.experiments._models import PAPER
+from svnn.experiments._settings import Settings
 from svnn.nn import CovarianceFilter
 
 MAKERS: dict[str, Callable[..., Bunch]] = {

@@ -7,9 +7,10 @@ from dataclasses import dataclass
 import numpy as np
 import pandas as pd
 
+from svnn._jobs import Job, Row, derive_seed
 from svnn.experiments import _figure_style as style
-from svnn.experiments._jobs import Job, Row, Settings, derive_seed, job_grid
 from svnn.experiments._real_data import PARTS, REAL, load_split
+from svnn.experiments._settings import Settings, job_grid
 from svnn.experiments._summaries import Tables
 from svnn.experiments._trained_on_truth import MAKERS
 from svnn.functional import sample_moments

@@ -7,8 +7,9 @@ from dataclasses import dataclass, replace
 import numpy as np
 import pandas as pd
 
+from svnn._jobs import Job, Row, derive_seed
 from svnn.experiments import _figure_style as style
-from svnn.experiments._jobs import Job, Row, derive_seed, job_grid
+from svnn.experiments._settings import job_grid
 from svnn.experiments._summaries import Tables
 from svnn.experiments._trained_on_truth import SyntheticSettings, train_on_truth
 from svnn.functional import rcv_probabilities, sample_moments, sparsify

@@ -8,8 +8,8 @@ from itertools import product
 
 import pandas as pd
 
+from svnn._jobs import Job, Row
 from svnn.experiments import _figure_style as style
-from svnn.experiments._jobs import Job, Row
 from svnn.experiments._models import FIXED, NETWORKS, Config, TimedSettings, fit_and_score, take_times
 from svnn.experiments._real_data import FEATURES, REAL, metric
 from svnn.experiments._summaries import Tables, summarise

@@ -7,8 +7,9 @@ from dataclasses import dataclass, replace
 import numpy as np
 import pandas as pd
 
+from svnn._jobs import Job, Row, derive_seed
 from svnn.experiments import _figure_style as style
-from svnn.experiments._jobs import Job, Row, Settings, derive_seed, job_grid
+from svnn.experiments._settings import Settings, job_grid
 from svnn.experiments._summaries import Tables, summarise
 from svnn.functional import acv_probabilities, rcv_probabilities
 from svnn.stability import sparsification_error

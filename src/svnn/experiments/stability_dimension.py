@@ -9,9 +9,10 @@ from dataclasses import dataclass, replace
 
 import pandas as pd
 
+from svnn._jobs import Job, Row, derive_seed
 from svnn.experiments import _figure_style as style
 from svnn.experiments import stability_samples as samples
-from svnn.experiments._jobs import Job, Row, derive_seed, job_grid
+from svnn.experiments._settings import job_grid
 from svnn.experiments._summaries import Tables, summarise
 from svnn.experiments._trained_on_truth import train_on_truth
 

@@ -9,12 +9,13 @@ import numpy as np
 import pandas as pd
 from sklearn.base import BaseEstimator
 
+from svnn._jobs import Job, Row, derive_seed
 from svnn._types import Matrix
 from svnn.covariance import HardThreshold, SoftThreshold
 from svnn.estimators.baselines import PCASVMRegressor
 from svnn.experiments import _figure_style as style
-from svnn.experiments._jobs import Job, Row, derive_seed, job_grid
 from svnn.experiments._models import density
+from svnn.experiments._settings import job_grid
 from svnn.experiments._summaries import Tables, summarise
 from svnn.experiments._trained_on_truth import SyntheticSettings, Trained, compare, train_on_truth
 from svnn.functional import sample_moments

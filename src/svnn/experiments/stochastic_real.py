@@ -10,10 +10,11 @@ from dataclasses import dataclass, field, replace
 import numpy as np
 import pandas as pd
 
+from svnn._jobs import Job, Row, derive_seed
 from svnn.experiments import _figure_style as style
-from svnn.experiments._jobs import Job, Row, derive_seed, job_grid
 from svnn.experiments._models import FIXED, Config, RealSettings, build, density, fit
 from svnn.experiments._real_data import REAL, load_split, lower_is_better, metric
+from svnn.experiments._settings import job_grid
 from svnn.experiments._summaries import Tables, by_level, summarise
 from svnn.experiments.stochastic_synthetic import draw_changes, realisations, sparsifiers
 

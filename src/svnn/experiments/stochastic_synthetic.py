@@ -9,9 +9,10 @@ from typing import NamedTuple
 import numpy as np
 import pandas as pd
 
+from svnn._jobs import Job, Row, derive_seed
 from svnn.experiments import _figure_style as style
-from svnn.experiments._jobs import Job, Row, derive_seed, job_grid
 from svnn.experiments._models import density
+from svnn.experiments._settings import job_grid
 from svnn.experiments._summaries import QUARTILES, Tables, by_level, summarise
 from svnn.experiments._trained_on_truth import SyntheticSettings, Trained, compare, train_on_truth
 from svnn.functional import acv_probabilities, rcv_probabilities, sample_moments, sparsify

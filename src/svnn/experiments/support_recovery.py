@@ -8,10 +8,11 @@ import numpy as np
 import pandas as pd
 from sklearn.base import BaseEstimator
 
+from svnn._jobs import Job, Row, derive_seed
 from svnn.covariance import ACV, RCV, AdaptiveThreshold, HardThreshold, SampleCovariance, SoftThreshold
 from svnn.datasets import make_sparse_covariance
 from svnn.experiments import _figure_style as style
-from svnn.experiments._jobs import Job, Row, Settings, derive_seed, job_grid
+from svnn.experiments._settings import Settings, job_grid
 from svnn.experiments._summaries import Tables, summarise
 from svnn.metrics import SupportRecovery, support_recovery
 

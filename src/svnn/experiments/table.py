@@ -8,8 +8,8 @@ from importlib.util import find_spec
 
 import pandas as pd
 
+from svnn._jobs import Job, Row, canonical
 from svnn.experiments import _figure_style as style
-from svnn.experiments._jobs import Job, Row, canonical
 from svnn.experiments._models import (
     BASELINES,
     GRID,

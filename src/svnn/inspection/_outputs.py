@@ -82,8 +82,9 @@ def check_model(model: Any) -> None:
 
 def outputs_of(model: CovarianceNetwork, class_: Any = None, logit: bool = False) -> Outputs:
     """Return what a checked model predicts; of a classifier the outputs of all classes or of one."""
-    module = copy.deepcopy(model.module_).double().eval()
+    module: Any = copy.deepcopy(model.module_).double().eval()
     device = next(module.parameters()).device
+    weights = getattr(module, "weights", torch.ones(1, dtype=torch.float64, device=device))
     if isinstance(model, Regression):
         if class_ is not None or logit:
             name = "class_" if class_ is not None else "logit"
@@ -94,7 +95,7 @@ def outputs_of(model: CovarianceNetwork, class_: Any = None, logit: bool = False
         return Outputs(
             module,
             model.operator_,
-            lambda members: members.mean(0) * scale + mean,
+            lambda members: torch.tensordot(weights, members, 1) * scale + mean,
             np.arange(shape[0]) if shape else None,
             np.asarray(units.scale) if model._as_trained("standardize") else None,
             linear=True,
@@ -105,8 +106,10 @@ def outputs_of(model: CovarianceNetwork, class_: Any = None, logit: bool = False
 
     def combined(members: Tensor) -> Tensor:
         if not logit:
-            return members.softmax(-1).mean(0)[:, kept]
-        logits = members.mean(0)  # a number added to all of them changes nothing: their mean is made zero
+            return torch.tensordot(weights, members.softmax(-1), 1)[:, kept]
+        logits = torch.tensordot(
+            weights, members, 1
+        )  # a number added to all of them changes nothing: their mean is made zero
         return (logits - logits.mean(-1, keepdim=True))[:, kept]
 
     return Outputs(module, model.operator_, combined, classes if class_ is None else None, np.ones(()), linear=logit)

@@ -2,14 +2,12 @@
 
 from __future__ import annotations
 
-import copy
 from dataclasses import dataclass
-from importlib import import_module
 from typing import Any, cast
 
 import numpy as np
-import torch
 
+from svnn.inspection import feature_contributions
 from svnn.reporting._html import Markup, element, figure, section, table
 from svnn.reporting._request import Request
 from svnn.reporting._svg import bars
@@ -41,7 +39,7 @@ class Importance:
 def importance_of(request: Request) -> Importance:
     """Return how much every feature contributes to the predictions of the rows, or of some of them."""
     rows, X = request.some_rows(min(max(_VALUES // len(request.names), 20), 200))
-    found = contributions(request.model, X)
+    found = np.asarray(feature_contributions(request.model, X).contributions)
     size = np.abs(found).mean(0)
     direction: np.ndarray | None = found.mean(0)
     towards, unit = "mean with sign", "units of the target"
@@ -51,36 +49,6 @@ def importance_of(request: Request) -> Importance:
     if request.classifies:
         towards, unit = f"mean, towards {cast(Any, request.model).classes_[-1]}", "probability"
     return Importance(size, direction, towards, unit, len(rows))
-
-
-def contributions(model: Any, X: Any) -> np.ndarray:
-    """Return the contributions of features to predictions, (t, N) or (t, N, outputs), in units of the target."""
-    try:
-        inspection = import_module("svnn.inspection")
-    except ImportError:
-        return _gradient_times_input(model, X)
-    return np.asarray(inspection.feature_contributions(model, X).contributions)
-
-
-def _gradient_times_input(model: Any, X: Any) -> np.ndarray:
-    """Return the derivative of each output by each standardised feature, times the feature."""
-    module = copy.deepcopy(model.module_).double().eval()
-    inputs = model._inputs(model._standardizer(model._signals(X)))
-    x = torch.as_tensor(inputs, dtype=torch.float64, device=model.operator_.device).requires_grad_()
-    run = getattr(module, "outputs", lambda x, shift: module(x, shift)[None])
-    output = run(x, model._shift)
-    output = (output.softmax(-1) if hasattr(model, "classes_") else output).mean(0)
-    scale = np.broadcast_to(getattr(model, "_target_standardizer", _Plain()).scale, (output.shape[1],))
-    parts = []
-    for column, factor in zip(output.unbind(1), scale, strict=True):
-        (slope,) = torch.autograd.grad(column.sum(), x, retain_graph=True)
-        parts.append(((slope * x).sum(2) * float(factor)).detach().cpu().numpy())
-    found = np.stack(parts, -1)
-    return found[..., 0] if found.shape[2] == 1 else found
-
-
-class _Plain:
-    scale = np.ones(())
 
 
 def contributions_section(request: Request, importance: Importance) -> Markup:

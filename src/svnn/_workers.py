@@ -8,13 +8,13 @@ import signal
 import threading
 import time
 import warnings
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import contextmanager, suppress
 from multiprocessing import resource_tracker
 from multiprocessing.connection import Connection, wait
 from typing import Literal, NotRequired, Self, TypedDict
 
-from svnn.experiments._jobs import Job, Row
+from svnn._jobs import Job, Row
 
 #: Every worker uses one thread, however many workers there are. So results do not depend on ``--jobs``.
 _THREADS = ("OMP_NUM_THREADS", "MKL_NUM_THREADS", "OPENBLAS_NUM_THREADS", "NUMBA_NUM_THREADS")
@@ -136,13 +136,18 @@ def _serve(connection: Connection) -> None:
             run, arguments = connection.recv()
         except (EOFError, OSError):
             return
-        start = time.perf_counter()
-        try:
-            ended: Ended = {"status": "done", "rows": run(**arguments), "seconds": 0.0}
-        except Exception as error:
-            ended = {"status": "failed", "error": f"{type(error).__name__}: {error}", "seconds": 0.0}
-        ended["seconds"] = time.perf_counter() - start
-        connection.send(ended)
+        connection.send(run_here(run, arguments))
+
+
+def run_here(run: Callable[..., list[Row]], arguments: Mapping[str, object]) -> Ended:
+    """Call the function of a job in this process, and say how it ended."""
+    start = time.perf_counter()
+    try:
+        ended: Ended = {"status": "done", "rows": run(**arguments), "seconds": 0.0}
+    except Exception as error:
+        ended = {"status": "failed", "error": f"{type(error).__name__}: {error}", "seconds": 0.0}
+    ended["seconds"] = time.perf_counter() - start
+    return ended
 
 
 def _end_with_parent() -> None:

@@ -1,34 +1,15 @@
-"""A job is one piece of an experiment. It runs on its own, and its key says which piece it is."""
+"""A job is one piece of a long run. It runs on its own, and its key says which piece it is."""
 
 from __future__ import annotations
 
 import hashlib
 import json
-from collections.abc import Callable, Iterable, Mapping
-from dataclasses import asdict, dataclass, field
-from itertools import product
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
 from typing import TypeAlias
-
-from svnn import __version__
 
 #: One line of results: names and numbers that can be written as JSON.
 Row: TypeAlias = dict[str, object]
-
-
-@dataclass(frozen=True, kw_only=True)
-class Settings:
-    """What an experiment runs with. Every experiment adds fields of its own.
-
-    The settings are stored beside the results. Results of other settings are never mixed with them.
-    """
-
-    seed: int = 0
-    svnn: str = __version__
-
-    def as_json(self) -> Row:
-        """Return the settings as they look after they were written to a JSON file and read again."""
-        stored: Row = json.loads(json.dumps(asdict(self)))
-        return stored
 
 
 @dataclass(frozen=True)
@@ -42,7 +23,7 @@ class Job:
         a list of rows. Columns whose names end in ``_seconds`` are measured times; all other columns must follow from
         the arguments alone.
     key : dict
-        The names and numbers that distinguish this job from the other jobs of the experiment.
+        The names and numbers that distinguish this job from the other jobs of the run.
     arguments : dict
         Further arguments, which all jobs of a run share. They are not part of the key: the settings in the manifest
         distinguish them from those of other runs.
@@ -64,12 +45,6 @@ class Job:
     def name(self) -> str:
         """The key as text. It does not depend on the order of the key's parts."""
         return canonical(self.key)
-
-
-def job_grid(run: Callable[..., list[Row]], settings: Settings, **axes: Iterable[object]) -> list[Job]:
-    """Return a job for every combination of values, such as ``dataset=("ixi", "dsads"), repeat=range(5)``."""
-    keys = [dict(zip(axes, values, strict=True)) for values in product(*axes.values())]
-    return [Job(run, key, {"settings": settings}) for key in keys]
 
 
 def canonical(value: object) -> str:

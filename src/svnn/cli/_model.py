@@ -1,0 +1,228 @@
+"""``svnn fit``, ``predict``, ``stability`` and ``explain``: one network, kept in a file."""
+
+from __future__ import annotations
+
+import csv
+import io
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+from svnn.cli._app import (
+    Drop,
+    File,
+    Group,
+    Json,
+    Model,
+    Seed,
+    Target,
+    Task,
+    app,
+    check_file,
+    checking,
+    complain,
+    parts,
+    say_json,
+    say_notes,
+    working,
+)
+
+if TYPE_CHECKING:
+    import numpy as np
+
+Out = Annotated[Path | None, typer.Option(help="The CSV file to write. By default the result is printed.")]
+
+
+@app.command()
+def fit(
+    file: File,
+    target: Target,
+    out: Annotated[Path, typer.Option(help="The file for the model, such as model.safetensors.")],
+    group: Group = None,
+    task: Task = None,
+    drop: Drop = None,
+    seed: Seed = 0,
+    json_: Json = False,
+) -> None:
+    """Fit an S-VNN to a table and keep it in a file."""
+    with checking():
+        from svnn._jobs import check_seed
+        from svnn.comparison import read_table
+
+        check_seed(seed)
+        check_file(out)
+        table = read_table(file, target, group, task, drop=parts(drop))
+    say_notes(table.notes, quiet=json_)
+    with working():
+        import pandas as pd
+
+        from svnn import SVNNClassifier, SVNNRegressor
+        from svnn.comparison._fits import complete
+
+        X, _ = complete(table.X, table.X)
+        network = SVNNRegressor if table.task == "regression" else SVNNClassifier
+        model = network(random_state=seed)
+        with checking():  # what is wrong with a table may show only here
+            model.fit(pd.DataFrame(X, columns=table.names), table.y, groups=table.groups)
+        model.save(out)
+    rows, features = X.shape
+    if json_:
+        found = {"model": str(out), "task": table.task, "n_samples": rows, "n_features": features}
+        say_json({**found, "features": table.names, "notes": list(table.notes)})
+    else:
+        typer.echo(f"Wrote {out}: {table.task} of {target} from {features} features, fitted to {rows} rows.")
+
+
+@app.command()
+def predict(
+    model: Model,
+    file: File,
+    out: Out = None,
+    std: Annotated[bool, typer.Option("--std", help="Add a standard deviation to every predicted number.")] = False,
+    json_: Json = False,
+) -> None:
+    """Predict the target of every row of a table."""
+    with checking():
+        import numpy as np
+
+        network, X = _read(model, file, out)
+        if std and hasattr(network, "classes_"):
+            raise ValueError("--std is for predicted numbers; this model predicts classes.")
+        whole = np.isfinite(X).all(1)
+        if not whole.any():
+            raise ValueError(f"{file}: every row has missing values; fill them in first.")
+    with working():
+        rows = _framed(network, X[whole])
+        found = network.predict(rows, return_std=True) if std else (network.predict(rows),)
+    if not whole.all():
+        complain(f"predictions are empty where values are missing: {int((~whole).sum())} of {len(X)} rows.", "yellow")
+    columns: dict[str, list[Any]] = {"row": list(range(len(X)))}
+    for name, values in zip(("prediction", "std"), found, strict=False):
+        filled: list[Any] = [None] * len(X)
+        for row, value in zip(np.flatnonzero(whole), values.tolist(), strict=True):
+            filled[row] = value
+        columns[name] = filled
+    _give([dict(zip(columns, row, strict=True)) for row in zip(*columns.values(), strict=True)], out, json_)
+
+
+@app.command()
+def stability(
+    model: Model,
+    file: File,
+    repeats: Annotated[int, typer.Option(help="Draws for each number of rows.")] = 5,
+    out: Out = None,
+    seed: Seed = 0,
+    json_: Json = False,
+) -> None:
+    """Show how far a model moves when its covariance is estimated from fewer rows.
+
+    Half of the rows of the table are drawn from, the other half is predicted. A change of 0 is no change.
+    """
+    with checking():
+        from svnn._jobs import check_seed
+
+        check_seed(seed)
+        if repeats < 1:
+            raise ValueError(f"--repeats must be at least 1, got {repeats}.")
+        network, X = _read(model, file, out)
+        X = _filled(X)
+        sizes = sorted({max(2, len(X) // 2 * share // 8) for share in (1, 2, 4, 6)})
+        if len(X) < 20:
+            raise ValueError(f"{file} has {len(X)} rows; a curve needs at least 20.")
+    with working():
+        from sklearn.base import clone
+
+        from svnn.stability import stability_curve
+
+        estimator = clone(network.covariance_estimator_)
+        curve = stability_curve(
+            network, _framed(network, X[1::2]), estimator, X[::2], sizes, repeats=repeats, random_state=seed
+        )
+    names = ("n_samples", "covariance_error", "embedding_error", "prediction_change")
+    _give([{name: row[name] for name in names} for row in curve.mean("n_samples")], out, json_, aligned=True)
+
+
+@app.command()
+def explain(
+    model: Model,
+    file: File,
+    top: Annotated[int, typer.Option(help="So many features are shown.")] = 20,
+    out: Annotated[Path | None, typer.Option(help="The CSV file for the contributions of every row.")] = None,
+    json_: Json = False,
+) -> None:
+    """Show which features carry the predictions of a model."""
+    with checking():
+        if top < 1:
+            raise ValueError(f"--top must be at least 1, got {top}.")
+        network, X = _read(model, file, out)
+        X = _filled(X)
+    with working():
+        from svnn.inspection import feature_contributions
+
+        found = feature_contributions(network, _framed(network, X))
+        if out is not None:
+            found.to_frame().to_csv(out, index=False, lineterminator="\n")
+    rows = [{"feature": name, "contribution": value} for name, value in found.top(top)]
+    _give(rows, None, json_, aligned=True)
+
+
+def _read(model: Path, file: str, out: Path | None) -> tuple[Any, np.ndarray]:
+    """Return the model, and the columns of the table that it was fitted with."""
+    from svnn import load
+    from svnn.comparison._table import read_all_features, read_features
+
+    if out is not None:
+        check_file(out)
+    if not model.is_file():
+        raise FileNotFoundError(f"{model}: there is no such model; svnn fit writes one.")
+    network: Any = load(model)
+    names = getattr(network, "feature_names_in_", None)
+    if names is not None:
+        return network, read_features(file, [str(name) for name in names])
+    X, found, _ = read_all_features(file)
+    if len(found) != network.n_features_in_:
+        raise ValueError(
+            f"{file} has {len(found)} columns of numbers, but the model was fitted with {network.n_features_in_}."
+        )
+    return network, X
+
+
+def _framed(network: Any, X: np.ndarray) -> Any:
+    """Return rows as the model knows them: with names where it was fitted with names."""
+    import pandas as pd
+
+    names = getattr(network, "feature_names_in_", None)
+    return X if names is None else pd.DataFrame(X, columns=names)
+
+
+def _filled(X: np.ndarray) -> np.ndarray:
+    """Fill in missing values with medians, and say so."""
+    import numpy as np
+
+    from svnn.comparison._fits import complete
+
+    if np.isnan(X).any():
+        complain("missing values are taken to be the medians of the table.", "yellow")
+    return complete(X, X)[0]
+
+
+def _give(rows: list[dict[str, Any]], out: Path | None, json_: bool, aligned: bool = False) -> None:
+    """Print rows as JSON, CSV or an aligned table, or write them to a CSV file."""
+    if out is not None or not (json_ or aligned):
+        text = io.StringIO()
+        writer = csv.DictWriter(text, list(rows[0]), lineterminator="\n")
+        writer.writeheader()
+        writer.writerows(rows)
+        if out is None:
+            typer.echo(text.getvalue(), nl=False)
+        else:
+            out.write_text(text.getvalue(), encoding="utf-8", newline="\n")
+    if json_:
+        say_json(rows)
+    elif out is not None:
+        typer.echo(f"Wrote {out}")
+    elif aligned:
+        from svnn.stability._records import Records
+
+        typer.echo(str(Records(rows)))

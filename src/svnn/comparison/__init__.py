@@ -1,0 +1,12 @@
+"""Which model suits a table? svnn's networks beside the models that one would try, on the same splits.
+
+:func:`read_table` makes arrays of a file, :func:`compare` measures the models, and a :class:`Comparison` holds the
+scores, tests, and three sentences in plain words. On the command line: ``svnn compare FILE --target COLUMN``.
+"""
+
+from svnn.comparison._compare import compare
+from svnn.comparison._comparison import Comparison, Interval, PairedTest
+from svnn.comparison._plot import plot
+from svnn.comparison._table import Table, read_table
+
+__all__ = ["Comparison", "Interval", "PairedTest", "Table", "compare", "plot", "read_table"]

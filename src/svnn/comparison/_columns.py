@@ -1,0 +1,161 @@
+"""The columns of a frame as numbers: what becomes of text, and what is left out, and why."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from svnn.comparison._files import listed
+
+if TYPE_CHECKING:
+    import pandas as pd
+
+#: Text with at most so many different values becomes a column for each of them.
+MOST_LEVELS = 10
+#: A column of text is one of numbers where at least this share of its cells are numbers.
+_NUMBERS = 0.9
+
+
+def features(frame: pd.DataFrame) -> tuple[np.ndarray, list[str], list[str]]:
+    """Return the numbers of a frame, the names of their columns, and notes on what was done.
+
+    Numbers and booleans stay as they are. Text with a few different values becomes columns of zeros and ones, named
+    ``column=value``. Other text, dates, columns with one value, and numbers of rows are left out. Missing values stay
+    missing (NaN).
+    """
+    columns: dict[str, np.ndarray] = {}
+    encoded, many, other, odd, endless = [], [], [], [], []
+    comma = bool(frame.attrs.get("decimal_comma"))
+    for name in frame.columns:
+        values, strange = numbers(frame[name], comma)
+        if values is not None:
+            odd += [f"{name} ({listed(strange, 2)})"] if strange else []
+            if np.isinf(values).any():
+                endless.append(name)
+                values = np.where(np.isinf(values), np.nan, values)
+            columns[name] = values
+            continue
+        if frame[name].dtype.kind in "mM" or not _is_text(frame[name]):
+            other.append(name)
+            continue
+        levels = sorted(frame[name].dropna().astype(str).unique())
+        if len(levels) > MOST_LEVELS or 2 * len(levels) > len(frame):
+            many.append(name)
+            continue
+        if len(levels) > 1:
+            encoded.append(name)
+        else:
+            columns[name] = np.zeros(len(frame))  # left out below, with all that are constant
+            continue
+        for level in levels[1:] if len(levels) == 2 else levels:
+            columns[f"{name}={level}"] = indicator(frame[name], level)
+    constant = [name for name, values in columns.items() if _is_constant(values)]
+    counting = [name for name, values in columns.items() if name not in constant and _counts_rows(values)]
+    kept = [name for name in columns if name not in {*constant, *counting}]
+    notes = [
+        _note(encoded, "of text became columns of zeros and ones"),
+        _note(many, "of text with many different values left out"),
+        _note(other, "of dates or other things that are not numbers left out"),
+        _note(constant, "with one value only left out"),
+        _note(counting, "of row numbers left out"),
+        _note(endless, "with infinite values, which count as missing"),
+        _note(odd, "with cells that are not numbers, which count as missing"),
+        *_repeated(frame, many),
+    ]
+    X = np.column_stack([columns[name] for name in kept]) if kept else np.empty((len(frame), 0))
+    if missing := int(np.isnan(X).sum()):
+        rows = int(np.isnan(X).any(1).sum())
+        where = f"{_count(missing, 'missing value')} in {_count(rows, 'row')}"
+        notes.append(f"{where}: medians of the training rows take their place.")
+    return X, kept, [note for note in notes if note]
+
+
+def like(frame: pd.DataFrame, names: Sequence[str]) -> np.ndarray:
+    """Return the columns ``names`` of a frame, as :func:`features` named them in another one."""
+    columns, absent = [], []
+    comma = bool(frame.attrs.get("decimal_comma"))
+    for name in names:
+        column, _, level = name.rpartition("=")
+        if name in frame.columns:
+            values, _ = numbers(frame[name], comma)
+            if values is None:
+                raise ValueError(f"The column {name!r} must hold numbers, as it did when the model was fitted.")
+            columns.append(np.where(np.isinf(values), np.nan, values))
+        elif column in frame.columns:
+            columns.append(indicator(frame[column], level))
+        else:
+            absent.append(name)
+    if absent:
+        raise ValueError(f"The file lacks columns that the model was fitted with: {listed(absent)}.")
+    return np.column_stack(columns)
+
+
+def numbers(column: pd.Series, decimal_comma: bool = False) -> tuple[np.ndarray | None, list[str]]:
+    """Return a column as numbers and the cells that are none, which become NaN; return None where it is text."""
+    import pandas as pd
+
+    if isinstance(column.dtype, pd.CategoricalDtype):
+        column = column.astype(column.cat.categories.dtype)
+    if column.dtype.kind == "c":
+        return None, []
+    if column.dtype.kind in "biuf":
+        return column.to_numpy(dtype=np.float64, na_value=np.nan), []
+    if not _is_text(column):
+        return None, []
+    cells = column.dropna().astype(str)
+    if decimal_comma:
+        cells = cells.str.replace(",", ".", regex=False)
+    parsed = pd.to_numeric(cells, errors="coerce")
+    wrong = parsed.isna()
+    if not len(cells) or wrong.mean() > 1 - _NUMBERS:
+        return None if len(cells) else np.full(len(column), np.nan), []
+    values = parsed.reindex(column.index).to_numpy(dtype=np.float64)
+    return values, sorted(cells[wrong].unique())
+
+
+def indicator(column: pd.Series, level: str) -> np.ndarray:
+    """Return 1 where a column has this value, 0 where it has another one, and NaN where it has none."""
+    hit = (column.astype(str) == level).to_numpy(dtype=np.float64)
+    return np.where(column.isna().to_numpy(), np.nan, hit)
+
+
+def _is_text(column: pd.Series) -> bool:
+    """Say whether a column holds text, or is an object column of text, numbers and booleans."""
+    import pandas as pd
+
+    if isinstance(column.dtype, pd.CategoricalDtype | pd.StringDtype):
+        return True
+    if column.dtype != object:
+        return False
+    return all(isinstance(value, str | int | float | bool | np.generic) for value in column.dropna())
+
+
+def _is_constant(values: np.ndarray) -> bool:
+    known = values[~np.isnan(values)]
+    return not len(known) or bool(known.min() == known.max())
+
+
+def _counts_rows(values: np.ndarray) -> bool:
+    """Say whether a column is n, n + 1, n + 2, … in the order of the rows, from 0 or 1."""
+    return len(values) > 2 and values[0] in (0, 1) and bool((np.diff(values) == 1).all())
+
+
+def _repeated(frame: pd.DataFrame, names: Sequence[str]) -> list[str]:
+    """Return a hint for text that names each of several rows: those may belong together."""
+    hints = [name for name in names if 2 * frame[name].nunique() <= len(frame)]
+    return [
+        f"The values of {name!r} come in several rows each: where they belong together, give it as group."
+        for name in hints[:1]
+    ]
+
+
+def _note(names: Sequence[str], what: str) -> str:
+    if not names:
+        return ""
+    return f"{_count(len(names), 'column')} {what}: {listed(names)}."
+
+
+def _count(number: int, what: str) -> str:
+    return f"{number} {what}" + ("" if number == 1 else "s")

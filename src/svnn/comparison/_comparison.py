@@ -1,0 +1,217 @@
+"""What a comparison found: the scores of all models on the same splits, and what may be concluded from them."""
+
+from __future__ import annotations
+
+import csv
+import io
+import json
+import os
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import numpy as np
+from scipy import stats
+
+#: A difference is called clear where its p is below this; intervals have a confidence of 95 %.
+ALPHA = 0.05
+
+
+class Interval(NamedTuple):
+    """A mean, and the limits between which the true one lies with 95 % confidence.
+
+    Examples
+    --------
+    >>> mean, low, high = Interval(1.0, 0.8, 1.2)
+    >>> low < mean < high
+    True
+    """
+
+    mean: float
+    low: float
+    high: float
+
+
+class PairedTest(NamedTuple):
+    """How far two models differ on the same splits.
+
+    ``difference`` is the mean score of the first model minus that of the second one, ``low`` and ``high`` are its 95 %
+    interval, and ``p`` is how probable a difference of this size is where there is none.
+
+    Examples
+    --------
+    >>> test = PairedTest(difference=-0.5, low=-0.9, high=-0.1, p=0.02)
+    >>> "the first one is better" if test.high < 0 else "not clear"
+    'the first one is better'
+    """
+
+    difference: float
+    low: float
+    high: float
+    p: float
+
+
+@dataclass(frozen=True, eq=False)
+class Comparison:
+    """Scores of several models on the same splits of a table, as :func:`svnn.comparison.compare` returns them.
+
+    Attributes
+    ----------
+    name : str
+        What the table is called.
+    task : {"regression", "classification"}
+    metric : {"MAE", "error (%)"}
+        The score. Lower is better.
+    scores : dict of str to array of shape (splits,)
+        For every model its score on each split, in the order of the table.
+    seconds : dict of str to array of shape (splits,)
+        For every model the processor time of each fit.
+    n_samples, n_features : int
+    n_groups : int or None
+        The number of groups where rows that belong together were kept together.
+    settings : dict
+        How the comparison was made: "folds", "repeats", "random_state" and so on.
+    notes : tuple of str
+        What a reader should know about the table and the models.
+
+    Notes
+    -----
+    The training sets of two splits share most of their rows, so their scores are not independent, and the usual
+    standard error is too small. Intervals and tests therefore use the variance that Nadeau and Bengio correct for it:
+    with :math:`n` splits, differences of variance :math:`s^2`, and :math:`r` test rows for each training row,
+
+    .. math:: \\left(\\frac1n + r\\right) s^2
+
+    with :math:`n - 1` degrees of freedom.
+
+    References
+    ----------
+    Nadeau & Bengio (2003), Inference for the generalization error. Machine Learning 52.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> scores = {"S-VNN": np.array([1.0, 1.2, 1.1, 1.1]), "ridge": np.array([2.0, 2.3, 2.1, 2.2])}
+    >>> found = Comparison("meat", "regression", "MAE", scores, {}, 40, 5, None, {"folds": 4, "repeats": 1})
+    >>> found.best(), round(found.means()["ridge"], 3)
+    ('S-VNN', 2.15)
+    >>> test = found.paired_test("S-VNN", "ridge")
+    >>> bool(test.high < 0), bool(test.p < 0.01)
+    (True, True)
+    >>> print(found.sentences()[2])
+    Use this network here: every other kind of model is clearly worse, the nearest being ridge with 2.15.
+    """
+
+    name: str
+    task: str
+    metric: str
+    scores: Mapping[str, np.ndarray]
+    seconds: Mapping[str, np.ndarray]
+    n_samples: int
+    n_features: int
+    n_groups: int | None
+    settings: Mapping[str, Any]
+    notes: tuple[str, ...] = ()
+
+    @property
+    def n_splits(self) -> int:
+        """The number of splits."""
+        return len(next(iter(self.scores.values())))
+
+    def means(self) -> dict[str, float]:
+        """Return the mean score of every model."""
+        return {model: float(np.mean(values)) for model, values in self.scores.items()}
+
+    def best(self) -> str:
+        """Return the model with the lowest mean score."""
+        means = self.means()
+        return min(means, key=means.__getitem__)
+
+    def interval(self, model: str) -> Interval:
+        """Return the mean score of a model with its 95 % interval."""
+        mean, half, _ = self._summary(self.scores[self._known(model)])
+        return Interval(mean, mean - half, mean + half)
+
+    def paired_test(self, a: str, b: str) -> PairedTest:
+        """Return the difference of two models, its interval, and the p of the corrected resampled t-test."""
+        mean, half, p = self._summary(self.scores[self._known(a)] - self.scores[self._known(b)])
+        return PairedTest(mean, mean - half, mean + half, p)
+
+    def sentences(self) -> tuple[str, str, str]:
+        """Return three sentences in plain words.
+
+        Which model is best, and is that more than chance? Does the covariance help? Should one use this network here,
+        or a simpler model?
+        """
+        from svnn.comparison._sentences import sentences
+
+        return sentences(self)
+
+    def to_dict(self, *, seconds: bool = True) -> dict[str, Any]:
+        """Return all that was found as lists, numbers and text; without ``seconds`` the same seed gives the same."""
+        best = self.best()
+        found: dict[str, Any] = {
+            "name": self.name,
+            "task": self.task,
+            "metric": self.metric,
+            "n_samples": self.n_samples,
+            "n_features": self.n_features,
+            "n_groups": self.n_groups,
+            "best": best,
+            "sentences": list(self.sentences()),
+            "models": {
+                model: {
+                    **_finite(self.interval(model)),
+                    "against_best": None if model == best else _finite(self.paired_test(model, best)),
+                    "scores": [float(value) for value in values],
+                    **({"seconds": [float(s) for s in self.seconds.get(model, ())]} if seconds else {}),
+                }
+                for model, values in self.scores.items()
+            },
+            "settings": dict(self.settings),
+            "notes": list(self.notes),
+        }
+        return found
+
+    def to_json(self, path: str | os.PathLike[str] | None = None) -> str:
+        """Return :meth:`to_dict` as JSON text, and write it to ``path`` where one is given."""
+        return _written(json.dumps(self.to_dict(), indent=2, ensure_ascii=False, allow_nan=False) + "\n", path)
+
+    def to_csv(self, path: str | os.PathLike[str] | None = None) -> str:
+        """Return the scores as CSV text, a line for every model and split; write it to ``path`` where one is given."""
+        text = io.StringIO()
+        writer = csv.writer(text, lineterminator="\n")
+        writer.writerow(["model", "split", "score"])
+        for model, values in self.scores.items():
+            writer.writerows([model, split, float(value)] for split, value in enumerate(values))
+        return _written(text.getvalue(), path)
+
+    def _known(self, model: str) -> str:
+        if model not in self.scores:
+            raise ValueError(f"model must be one of {', '.join(self.scores)}, got {model!r}.")
+        return model
+
+    def _summary(self, values: np.ndarray) -> tuple[float, float, float]:
+        """Return the mean, half of its interval, and the p of a mean of zero."""
+        n, mean = len(values), float(np.mean(values))
+        if n < 2:
+            return mean, float("nan"), float("nan")
+        spread = float(np.std(values, ddof=1))
+        # Where all values are equal, up to rounding, the mean is certain.
+        if spread <= 1e-12 * float(np.abs(values).max()):
+            return mean, 0.0, 1.0 if mean == 0 else 0.0
+        error = spread * (1 / n + 1 / (self.settings["folds"] - 1)) ** 0.5
+        half = float(stats.t.isf(ALPHA / 2, n - 1)) * error
+        return mean, half, float(2 * stats.t.sf(abs(mean) / error, n - 1))
+
+
+def _finite(values: NamedTuple) -> dict[str, float | None]:
+    """Return the fields by name; JSON has no NaN, so it is null."""
+    return {name: value if np.isfinite(value) else None for name, value in values._asdict().items()}
+
+
+def _written(text: str, path: str | os.PathLike[str] | None) -> str:
+    if path is not None:
+        Path(path).write_text(text, encoding="utf-8", newline="\n")
+    return text

@@ -1,0 +1,173 @@
+from __future__ import annotations
+
+import numpy as np
+import pytest
+from sklearn.base import BaseEstimator
+
+from svnn import SVNNClassifier, SVNNRegressor
+from svnn.comparison import _compare as module
+from svnn.comparison import _fits, compare
+from svnn.comparison._models import build
+from svnn.comparison._names import CLASSIFICATION, FLOOR, MODELS, REGRESSION
+from svnn.comparison._splits import plan, splits
+
+LINEAR = ["ridge", "always the mean"]
+#: Quick to fit, and not alone.
+QUICK = {REGRESSION: LINEAR, CLASSIFICATION: ["LDA", "always the largest class"]}
+
+
+@pytest.fixture
+def table(rng):
+    X = rng.standard_normal((60, 4))
+    return X, X @ [1.0, -1.0, 2.0, 0.0] + 0.1 * rng.standard_normal(60)
+
+
+@pytest.mark.parametrize("task", [REGRESSION, CLASSIFICATION])
+def test_every_model_runs_and_the_floor_is_the_floor(table, task, monkeypatch):
+    X, y = table
+    real = build
+
+    def short(name, *args, **kwargs):
+        model = real(name, *args, **kwargs)
+        return model.set_params(max_epochs=15) if hasattr(model, "max_epochs") else model
+
+    monkeypatch.setattr(_fits, "build", short)
+    found = compare(X, y if task == REGRESSION else np.where(y > 0, "up", "down"), quick=True)
+    assert tuple(found.scores) == MODELS[task] and found.task == task and found.n_splits == 5
+    assert found.metric == ("MAE" if task == REGRESSION else "error (%)")
+    means = found.means()
+    assert all(mean < 0.7 * means[FLOOR[task]] for model, mean in means.items() if model != FLOOR[task]), means
+    assert (found.n_samples, found.n_features, found.n_groups) == (60, 4, None) and found.notes == ()
+    if task == CLASSIFICATION:
+        assert found.settings["classes"] == ["down", "up"]
+        assert all(((values >= 0) & (values <= 100)).all() for values in found.scores.values())
+    assert set(found.seconds) == set(found.scores) and len(found.sentences()) == 3
+
+
+def test_the_three_networks_are_the_defaults_but_for_their_edges():
+    for task, network in ((REGRESSION, SVNNRegressor), (CLASSIFICATION, SVNNClassifier)):
+        defaults = network().get_params() | {"random_state": 3}
+        assert build("S-VNN", task, 4, 3).get_params() == defaults
+        assert build("without edges", task, 4, 3).get_params() == defaults | {"order": 0}
+        assert build("VNN", task, 4, 3).get_params() == defaults | {"covariance": "sample"}
+
+
+def test_the_same_seed_gives_the_same_scores_in_one_process_or_two(table):
+    one = compare(*table, quick=True, models=["S-VNN", *LINEAR], random_state=4)
+    two = compare(*table, quick=True, models=["S-VNN", *LINEAR], random_state=4, n_jobs=2)
+    other = compare(*table, quick=True, models=LINEAR, random_state=5)
+    assert one.to_dict(seconds=False) == two.to_dict(seconds=False)
+    assert not np.array_equal(one.scores["ridge"], other.scores["ridge"])
+
+
+def test_every_model_gets_the_same_splits_and_progress_is_told(table, monkeypatch):
+    seen, told = {}, []
+    real = _fits.fit_and_score
+
+    def spy(model, split, **arguments):
+        seen.setdefault(split, []).append((arguments["train"].tolist(), arguments["test"].tolist(), arguments["seed"]))
+        return real(model, split, **arguments)
+
+    monkeypatch.setattr(module, "fit_and_score", spy)
+    found = compare(*table, models=LINEAR, callback=lambda *state: told.append(state))
+    assert found.n_splits == 25 == len(seen) and found.settings["repeats"] == 5
+    assert all(first == second for first, second in seen.values())
+    rows = [test for (_, test, _), _ in (seen[i] for i in range(5))]
+    assert sorted(row for test in rows for row in test) == list(range(60)) and rows != [
+        seen[i][0][1] for i in range(5, 10)
+    ]
+    assert [done for done, _, _ in told] == list(range(1, 51)) and {total for _, total, _ in told} == {50}
+
+
+def test_missing_values_are_filled_in_from_training_rows_alone(table):
+    X, y = table
+    X[::7, 1] = np.nan
+    train, test = np.arange(40), np.arange(40, 60)
+    arguments = {"y": y, "groups": None, "train": train, "test": test, "task": REGRESSION, "seed": 0}
+    (before,) = _fits.fit_and_score("ridge", 0, X=X, group_folds=None, **arguments)
+    completed = X.copy()
+    completed[np.isnan(X[:, 1]), 1] = np.nanmedian(X[train, 1])
+    (by_hand,) = _fits.fit_and_score("ridge", 0, X=completed, group_folds=None, **arguments)
+    assert before["score"] == by_hand["score"]
+    inner = _fits.complete(X[train], np.full((1, 4), 1e9))[0]
+    np.testing.assert_array_equal(inner, completed[train])
+
+
+def test_groups_are_never_on_both_sides(rng):
+    people = np.repeat([f"p{i}" for i in range(8)], 6)
+    for task, y in ((REGRESSION, rng.standard_normal(48)), (CLASSIFICATION, np.tile([0, 1], 24))):
+        how = plan(y, people, task, quick=False)
+        parts = list(splits(how, y, people, task, 0))
+        assert len(parts) == 25 and all(not set(people[a]) & set(people[b]) for a, b in parts)
+    found = compare(rng.standard_normal((48, 3)), y, groups=people, quick=True, models=QUICK[CLASSIFICATION])
+    assert found.n_groups == 8
+
+
+def test_few_groups_are_left_out_one_by_one(rng):
+    people = np.repeat(["a", "b", "c"], 10)
+    found = compare(rng.standard_normal((30, 3)), rng.standard_normal(30), groups=people, models=LINEAR)
+    assert (found.settings["folds"], found.settings["repeats"], found.n_splits) == (3, 1, 3)
+    assert "each is left out once" in found.notes[0]
+
+
+def test_ridge_chooses_its_penalty_by_groups():
+    grouped = build("ridge", REGRESSION, 4, 0, group_folds=3)
+    assert type(grouped.cv).__name__ == "GroupKFold" and grouped.cv.n_splits == 3
+
+
+def test_a_model_that_fails_is_left_out_and_the_others_stay(table, monkeypatch):
+    class Broken(BaseEstimator):
+        def fit(self, X, y):
+            raise ValueError("a screw\nis loose")
+
+    real = build
+    monkeypatch.setattr(_fits, "build", lambda name, *a: Broken() if name == "ridge" else real(name, *a))
+    found = compare(*table, quick=True, models=LINEAR)
+    assert list(found.scores) == ["always the mean"]
+    assert found.notes == ("ridge is left out, because it failed: ValueError: a screw is loose",)
+    with pytest.raises(ValueError, match="No model could be fitted: ValueError: a screw"):
+        compare(*table, quick=True, models=["ridge"])
+
+
+def test_models_that_would_take_for_ever_are_left_out_with_a_note(rng):
+    X, y = rng.standard_normal((40, 3001)), np.tile(["a", "b"], 20)
+    found = compare(X, y, quick=True, models=QUICK[CLASSIFICATION])
+    assert list(found.scores) == ["always the largest class"]
+    assert found.notes == ("LDA is left out beyond 3000 features: it solves with a full covariance matrix.",)
+
+
+def test_integers_are_classes_and_it_is_said(table):
+    X, y = table
+    few = np.digitize(y, [-1, 1])
+    found = compare(X, few, quick=True, models=QUICK[CLASSIFICATION])
+    assert found.task == CLASSIFICATION and "3 different integers, which are taken for classes" in found.notes[0]
+    assert compare(X, few, quick=True, models=LINEAR, task=REGRESSION).notes == ()
+
+
+@pytest.mark.parametrize(
+    ("change", "message"),
+    [
+        ({"X": np.zeros((60, 0))}, "X must have shape"),
+        ({"X": [["a"]] * 60}, "X must hold numbers"),
+        ({"X": np.full((60, 2), np.inf)}, "X holds infinite values"),
+        ({"y": np.zeros(59)}, r"y must have shape \(60,\)"),
+        ({"y": np.full(60, np.nan)}, "y holds values that are missing"),
+        ({"y": np.zeros(60)}, "y has only one value, 0.0"),
+        ({"y": np.array(["a", "b"] * 30), "task": "regression"}, "y holds text"),
+        ({"y": np.arange(60), "task": "classification"}, "fewer than 5 rows"),
+        ({"groups": np.zeros(60)}, "needs at least 3"),
+        ({"groups": np.zeros(3)}, "groups must have shape"),
+        ({"task": "magic"}, "task must be 'regression' or 'classification'"),
+        ({"models": ["tea leaves"]}, "models must be some of S-VNN"),
+        ({"models": []}, "models must be some of"),
+        ({"random_state": -1}, "random_state must be"),
+        ({"n_jobs": 0}, "n_jobs must be"),
+    ],
+    ids=str,
+)
+def test_what_cannot_be_compared_is_said(table, change, message):
+    arguments = {"X": table[0], "y": table[1], "quick": True} | change
+    with pytest.raises(ValueError, match=message):
+        compare(arguments.pop("X"), arguments.pop("y"), **arguments)
+    with pytest.raises(ValueError, match="at least 20"):
+        compare(table[0][:19], table[1][:19])
