@@ -199,7 +199,7 @@ class MemberTraining(GivenCovariance, FilterParameters, PooledNodes, NetworkEsti
         held = held_out(teams, data)
         if not self._blends(data):
             self.blend_ = {names[0]: 1.0}
-            self.module_ = members[0] if len(members) == 1 else Members(members).eval()
+            self.module_ = members[0] if len(members) == 1 else Members(members)
         else:
             assert held is not None
             linear, held = self._with_linear(held, data)
@@ -210,9 +210,9 @@ class MemberTraining(GivenCovariance, FilterParameters, PooledNodes, NetworkEsti
             fixed = None
             if linear is not None:
                 weights.append(float(found[-1]))
-                device = members[0].readout.weight.device if self.readout == "weighted" else self.operator_.device
-                fixed = (torch.from_numpy(linear.weight).to(device), torch.from_numpy(linear.bias).to(device))
-            self.module_ = Members(members, weights, fixed).eval()
+                fixed = torch.from_numpy(linear.weight), torch.from_numpy(linear.bias)
+            self.module_ = Members(members, weights, fixed)
+        self.module_ = self.module_.to(next(members[0].parameters()).device).eval()
         self._learn_noise(held, data)
 
     def _of_full_order(self, network: SVNN) -> SVNN:
