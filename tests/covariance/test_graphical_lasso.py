@@ -5,6 +5,7 @@ import warnings
 import numpy as np
 import pytest
 import scipy.sparse as sp
+import sklearn.covariance
 import torch
 from hypothesis import given
 from hypothesis import strategies as st
@@ -16,7 +17,6 @@ import svnn
 from strategies import seeds
 from svnn import SVNNRegressor
 from svnn.covariance import ConvergenceError, GraphicalLasso, HardThreshold, SampleCovariance, resolve
-from svnn.covariance import _graphical_lasso as module
 
 SOLVER = {"tol": 1e-7, "enet_tol": 1e-10, "max_iter": 1000}
 
@@ -171,7 +171,7 @@ def test_a_solver_that_breaks_down_is_a_typed_error(failure, rng, monkeypatch):
     def broken(*args, **options):
         raise failure
 
-    monkeypatch.setattr(module, "graphical_lasso", broken)
+    monkeypatch.setattr(sklearn.covariance, "graphical_lasso", broken)
     X, _ = blocks(rng, sizes=(7, 1))
     with pytest.raises(ConvergenceError, match=r"alpha=0\.1 did not converge on a component of 7 features"):
         GraphicalLasso().fit(X)

@@ -8,7 +8,6 @@ from typing import TYPE_CHECKING, Any, NamedTuple, Self, cast
 import numpy as np
 import scipy.sparse as sp
 from scipy.sparse.csgraph import connected_components
-from sklearn.covariance import graphical_lasso
 from sklearn.exceptions import ConvergenceWarning
 from sklearn.utils.parallel import Parallel, delayed
 from sklearn.utils.validation import check_is_fitted
@@ -253,6 +252,8 @@ def _solve(R: np.ndarray, alpha: float, tol: float, enet_tol: float, max_iter: i
 
 def _run(S: np.ndarray, alpha: float, **options: float) -> tuple[np.ndarray, float, int]:
     """Return scikit-learn's precision, its duality gap (infinite after a breakdown) and the number of sweeps."""
+    from sklearn.covariance import graphical_lasso  # slow to import
+
     try:
         with warnings.catch_warnings():
             warnings.simplefilter("ignore")

@@ -335,7 +335,12 @@ def new_network(build: Callable[[], nn.Module], draws: torch.Generator, device: 
     """Return an untrained network in single precision whose weights are drawn from a generator of this fit."""
     with torch.device("meta"):  # where nothing is drawn and nothing allocated
         network = build()
-    network = network.float().to_empty(device="cpu")
+    # Not by to_empty, which imports sympy: that takes longer than many a fit.
+    state = {
+        name: torch.empty(value.shape, dtype=torch.float32 if value.is_floating_point() else value.dtype)
+        for name, value in network.state_dict().items()
+    }
+    network.load_state_dict(state, assign=True)
     draw_weights(network, draws)
     return network.to(device)
 

@@ -10,7 +10,6 @@ from typing import Any, NamedTuple, TypeAlias
 import numpy as np
 import torch
 from sklearn.base import BaseEstimator
-from sklearn.model_selection import GroupShuffleSplit, ShuffleSplit, StratifiedShuffleSplit
 from sklearn.utils import (
     assert_all_finite,
     check_array,
@@ -114,6 +113,8 @@ def split_rows(
     Rows of one group stay together. With ``stratify`` every class has its share in both parts, where it has enough
     rows for that.
     """
+    from sklearn.model_selection import GroupShuffleSplit, ShuffleSplit, StratifiedShuffleSplit  # slow to import
+
     rows = np.arange(len(y))
     if groups is not None:
         check_consistent_length(y, groups)
