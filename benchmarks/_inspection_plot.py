@@ -8,8 +8,8 @@ import numpy as np
 
 from svnn import SVNNRegressor
 from svnn.datasets import load_thickness
-from svnn.experiments._figure_style import GREY, PALETTE, RC
 from svnn.inspection import eigenvector_contributions, feature_contributions
+from svnn.plotting._style import GREY, PALETTE, context
 
 #: Bars of each panel.
 BARS = 12
@@ -28,7 +28,7 @@ def draw(path: Path) -> Path:
     found, directions = feature_contributions(model, data.X), eigenvector_contributions(model, data.X)
     person = int(np.argmax(found.prediction))
     own = found.contributions[person]
-    with plt.rc_context(dict(RC)):
+    with context():
         figure, axes = plt.subplots(1, 3, figsize=(13, 4.2), layout="constrained", width_ratios=[1, 1, 1.1])
         for axis, values, title in (
             (axes[0], found.importance, "All persons: mean size"),

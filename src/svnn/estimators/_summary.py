@@ -23,10 +23,24 @@ class NetworkSummary(FittedSummary):
         if model._as_trained("use") == "precision" and model.covariance_estimator_ is not None:
             graph, of = own_matrix(model.covariance_estimator_.precision_), "the precision"
         losses = model.history_.get("valid_loss")
-        return {
+        found = {
             "features": f"N = {n:,}",
             "graph": kept_edges(n, off_diagonal_density(graph), of),
             "networks": f"{members} members" if members > 1 else "1 member",
             "training": f"{epochs} epochs" if epochs > 1 else "1 epoch",
             "validation": f"validation loss {min(losses):.4g}" if losses else "no validation rows",
         }
+        if len(model.blend_) > 1:
+            found["blend"] = "blend: " + blend_in_words(model.blend_)
+        return found
+
+
+def blend_in_words(blend: Mapping[str, float]) -> str:
+    """Return how much the parts of a model count, in per cent.
+
+    Examples
+    --------
+    >>> blend_in_words({"with edges": 0.614, "linear": 0.386})
+    '61 % with edges, 39 % linear'
+    """
+    return ", ".join(f"{weight:.0%} {name}".replace("%", " %") for name, weight in blend.items())

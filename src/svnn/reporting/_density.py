@@ -6,8 +6,10 @@ from dataclasses import dataclass
 
 import numpy as np
 import scipy.sparse as sp
+from sklearn.base import clone
 
 from svnn.estimators._covariance_network import CovarianceNetwork
+from svnn.estimators._summary import blend_in_words
 from svnn.functional._matrix import numpy_matrix
 from svnn.reporting._html import Markup, facts, joined, paragraph, section, warning
 from svnn.reporting._words import number, percent
@@ -97,8 +99,9 @@ def density_section(model: CovarianceNetwork, density: Density) -> Markup:
     }.get(model._as_trained("use"), "the covariance itself")
     estimator = model.covariance_estimator_
     rows: list[tuple[str, object]] = [
-        ("Estimator", covariance_name(model) if estimator is None else repr(estimator)),
+        ("Estimator", covariance_name(model) if estimator is None else repr(clone(estimator))),
         ("The filters are polynomials of", used),
+        ("Parts of a prediction, by weight", blend_in_words(model.blend_)),
         ("Features", number(density.n_features)),
         ("Pairs kept", f"{number(density.kept)} of {number(density.pairs)} ({percent(density.share)})"),
         ("Edges of a feature, median", number(float(np.median(density.degrees)))),
@@ -109,7 +112,9 @@ def density_section(model: CovarianceNetwork, density: Density) -> Markup:
         rows.insert(1, ("Threshold", number(threshold)))
     meaning = paragraph(
         "Each feature is a node, and each covariance that was kept is an edge between two of them. The network lets "
-        "information flow along paths of such edges only."
+        "information flow along paths of such edges only. Networks without edges and a linear model may take part in a "
+        "prediction: the weights come from rows that none of them was trained on, and a small weight of the networks "
+        "with edges says that the covariance adds little here."
     )
     return section("covariance", "The covariance", joined([_warnings(density), meaning]), facts("Covariance", rows))
 
