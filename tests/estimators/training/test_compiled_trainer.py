@@ -10,7 +10,7 @@ import torch
 
 from svnn import SVNNClassifier, SVNNRegressor, as_operator
 from svnn._compiled import load
-from svnn.estimators import _covariance_network
+from svnn.estimators import _member_training
 from svnn.estimators.training import (
     LOSSES,
     Batch,
@@ -53,11 +53,11 @@ def fit(monkeypatch):
         used = []
         with monkeypatch.context() as patch:
             if way is not CompiledTrainer:
-                patch.setattr(_covariance_network, "has_kernel", lambda plan, device: False)
+                patch.setattr(_member_training, "has_kernel", lambda plan, device: False)
             if way is ModuleTrainer:
-                patch.setattr(_covariance_network.Plan, "of", classmethod(lambda *args: None))
+                patch.setattr(_member_training.Plan, "of", classmethod(lambda *args: None))
             for kind in (CompiledTrainer, StackedTrainer, ModuleTrainer):
-                patch.setattr(_covariance_network, kind.__name__, recorded(kind, used))
+                patch.setattr(_member_training, kind.__name__, recorded(kind, used))
             model = copy.deepcopy(model).fit(X, y, sample_weight, **options)
         assert used == [way]
         return model
@@ -69,11 +69,11 @@ def recorded(kind, used):
     """The same class of trainers, which notes in ``used`` that one of them trained."""
 
     class Recorded(kind):
-        def epoch(self, order, ends, rates):
+        def epoch(self, order, ends, rates, members):
             if self.steps_before == 0:
                 used.append(kind)
             self.steps_before += 1
-            return super().epoch(order, ends, rates)
+            return super().epoch(order, ends, rates, members)
 
         steps_before = 0
 
@@ -230,7 +230,7 @@ def test_a_default_fit_on_a_cpu_is_compiled(kind, monkeypatch):
 def test_networks_that_the_kernel_cannot_do_are_trained_all_the_same(options, expected, monkeypatch):
     used = []
     for kind in (CompiledTrainer, StackedTrainer, ModuleTrainer):
-        monkeypatch.setattr(_covariance_network, kind.__name__, recorded(kind, used))
+        monkeypatch.setattr(_member_training, kind.__name__, recorded(kind, used))
     X, y = problem()
     model = SVNNRegressor(**COMMON | {"max_epochs": 30} | options).fit(X, y)
     assert used == [expected]
@@ -337,13 +337,13 @@ def test_members_are_trained_by_themselves(kind, loss):
     """A single step of each member is the one that its own draws and its own rows give."""
     x = torch.randn(40, 5, 1)
     both = trainer(kind, x, loss, node_dropout=0.4)
-    both.epoch(np.arange(40), [16, 40], [0.01, 0.01])
+    both.epoch(np.arange(40), [16, 40], [0.01, 0.01], np.arange(2))
     both.keep([0, 1])
     outputs = [both.held_out(member)[0] for member in range(2)]
     assert [len(found) for found in outputs] == [6, 3]
     x[0] += 100  # a row that the first member holds out and the second trains on
     other = trainer(kind, x, loss, node_dropout=0.4)
-    other.epoch(np.arange(40), [16, 40], [0.01, 0.01])
+    other.epoch(np.arange(40), [16, 40], [0.01, 0.01], np.arange(2))
     torch.testing.assert_close(other.held_out(0)[0][1:], outputs[0][1:], rtol=1e-5, atol=1e-6)
     assert (other.held_out(1)[0] - outputs[1]).abs().max() > 1e-3
 
