@@ -86,7 +86,7 @@ class MemberTraining(GivenCovariance, FilterParameters, PooledNodes, NetworkEsti
         """Say whether there are enough held-out rows to learn from how much each part counts."""
         held = [data.held_out.weight] if data.held_out is not None else []
         if data.folds is not None:
-            used = data.folds if self._order == 0 else data.folds[: -(-self._n_members // 2)]
+            used = data.folds if self._order == 0 else data.folds[: self._n_members // 2]  # those of the smaller team
             held = [data.training.weight[np.unique(np.concatenate(used))]]
         return self._may_blend() and sum(int((weight > 0).sum()) for weight in held) >= _FEWEST_HELD_OUT
 
