@@ -229,6 +229,35 @@ def test_blends_of_all_networks(options, data, tmp_path):
     np.testing.assert_array_equal(again.predict(X, return_std=True), model.predict(X, return_std=True))
 
 
+class Seen(SVNNRegressor):
+    """Notes what the weights of the parts come from."""
+
+    def _part_weights(self, held):
+        self.held = held
+        return super()._part_weights(held)
+
+
+@pytest.mark.parametrize("basis", ["orthonormal", "powers"])
+@pytest.mark.parametrize(
+    "options",
+    [{}, {"activation": "gelu"}, {"hidden": (4, 4)}, {"batch_norm": True}, {"readout": "flatten"}, {"cache_bytes": 0}],
+    ids=str,
+)
+def test_held_out_rows_see_the_network_that_predicts(options, basis, data):
+    X, y = data
+    options = QUICK | {"members": 4, "basis": basis, "validation_fraction": 0.2} | options
+    seen = Seen(**options).fit(X[:80], y[:80], validation_data=(X[80:], y[80:]))
+    outputs = seen._output(X[80:])
+    expected = [outputs[:2].mean(0), outputs[2:4].mean(0), outputs[4]]
+    np.testing.assert_allclose(seen.held.outputs, expected, rtol=1e-3, atol=1e-3)
+    dealt = Seen(**options).fit(X, y)
+    outputs, (first, second) = dealt._output(X), dealt.held.folds
+    for team in range(2):
+        expected = np.concatenate([outputs[2 * team, first], outputs[2 * team + 1, second]])
+        np.testing.assert_allclose(dealt.held.outputs[team], expected, rtol=1e-3, atol=1e-3)
+    assert abs(dealt.held.outputs[2] - outputs[4, np.r_[first, second]]).max() > 1e-2  # models of the other rows
+
+
 def test_groups_stay_together_in_the_linear_models_of_held_out_rows(data):
     """A feature that names the group helps with rows of other folds only where groups are split."""
     rng = np.random.default_rng(0)
