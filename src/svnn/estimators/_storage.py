@@ -182,10 +182,10 @@ def _restore(kind: type, tensors: dict[str, Tensor], header: Json, device: torch
     _must(n_members <= len(tensors), "members")
     prefixes = ["module."] if n_members == 1 else [f"module.members.{i}." for i in range(n_members)]
     networks = [_get_module(estimator, tensors, header["module"], prefix) for prefix in prefixes]
-    # Older files have none.
-    blend = estimator.blend_ = header.get("blend", {"with edges": 1.0})
+    blend = estimator.blend_ = header.get("blend", {"with edges": 1.0})  # older files have none
     _must(set(blend) <= {"with edges", "without edges", "linear"} and set(blend) != {"linear"}, "blend")
     _must(all(isinstance(weight, float) for weight in blend.values()) and _is_shared(blend.values()), "blend")
+    _must(n_members > 1 or len(blend) == 1, "blend")
     module = networks[0]
     if n_members > 1:
         module = _get_members(estimator, networks, tensors, "blend" in header)
