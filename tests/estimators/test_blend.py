@@ -128,7 +128,9 @@ def test_discriminants_are_those_of_scikit_learn(t, p):
 def test_units_and_constant_features_do_not_matter_to_discriminants():
     Z, labels = clusters(1)
     more = np.hstack([Z * [1e-3, 1.0, 1e3, 10.0, 0.1], np.full((60, 2), 4.0)])
-    for one, other in zip(discriminants(Z, labels, 3, np.ones(60)), discriminants(more, labels, 3, np.ones(60)), strict=True):
+    for one, other in zip(
+        discriminants(Z, labels, 3, np.ones(60)), discriminants(more, labels, 3, np.ones(60)), strict=True
+    ):
         np.testing.assert_allclose(softmax(other(more)), softmax(one(Z)), rtol=1e-6, atol=1e-9)
         np.testing.assert_array_equal(other.weight[:, 5:], 0)
 

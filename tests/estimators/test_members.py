@@ -45,8 +45,7 @@ def classifier(data):
 @pytest.fixture(scope="module")
 def blended(data):
     """Four members with edges, four without, and a linear model, of which all count."""
-    X, y = data
-    rng = np.random.default_rng(1)
+    X, rng = data[0], np.random.default_rng(1)
     target = X[:, 0] + np.sin(2 * X[:, 1]) + np.tanh(X[:, 2] * X[:, 3]) + 0.1 * rng.standard_normal(90)
     model = SVNNRegressor(**QUICK | {"members": 8, "max_epochs": 30}).fit(X, target)
     weights = np.array([0.1] * 4 + [0.05] * 4 + [0.4])
@@ -82,7 +81,6 @@ def test_the_default_is_eight_members(data):
 def test_other_numbers_of_members_are_errors(members, data):
     with pytest.raises(ValueError, match="members must be"):
         SVNNRegressor(members=members).fit(*data)
-
 
 
 # -- predictions --------------------------------------------------------------------------------------------
@@ -281,7 +279,7 @@ def test_the_certificate_of_a_blend_is_the_weighted_mean_of_its_members(blended,
         np.testing.assert_allclose(bound.per_sample, expected, rtol=1e-6)
         assert all(s.output <= 1e-9 * bound.output for s in single[4:])
         moved = abs(blended.on(C_hat).predict(X) - blended.predict(X))
-        assert (0 < moved).all() and (moved <= bound.per_sample).all()
+        assert (moved > 0).all() and (moved <= bound.per_sample).all()
 
 
 def test_the_certificate_of_members_for_all_signals_of_a_norm(regressor, rng):

@@ -156,8 +156,8 @@ def number_weights(outputs: np.ndarray, targets: np.ndarray, weight: np.ndarray,
             bend = np.sqrt(given / np.maximum(np.abs(errors @ found), _BENDS[loss]))
         bent = errors * bend[:, None]
         unit = max(float(np.abs(bent).max()), np.finfo(float).tiny)
-        # Any sum would do: the error of s times some weights that add up to 1 is s times theirs. So the best sum
-        # depends on nothing but that error, and is largest where it is smallest.
+        # Weights with the sum s have s times the error e of the same weights divided by s. The best sum for them leaves
+        # e² / (1 + e²) in these units, which is least where e is: the sum need not be held at 1 here.
         last = np.full((1, len(found)), np.sqrt(len(bent)))
         found, _ = nnls(np.vstack([bent / unit, last]), np.append(np.zeros(len(bent)), last[0, 0]))
         found /= found.sum()

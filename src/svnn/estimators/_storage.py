@@ -186,7 +186,7 @@ def _restore(kind: type, tensors: dict[str, Tensor], header: Json, device: torch
     _must(set(blend) <= {"with edges", "without edges", "linear"} and set(blend) != {"linear"}, "blend")
     _must(all(isinstance(weight, float) for weight in blend.values()) and _is_shared(blend.values()), "blend")
     _must(n_members > 1 or len(blend) == 1, "blend")
-    module = networks[0]
+    module: SVNN | Members = networks[0]
     if n_members > 1:
         module = _get_members(estimator, networks, tensors, "blend" in header)
     stored = {name for name in tensors if name.startswith("module.")}
