@@ -8,6 +8,7 @@ from sklearn.base import clone
 from sklearn.linear_model import RidgeCV
 
 from svnn import SVNNClassifier, SVNNRegressor, load
+from svnn.estimators._blend import discriminants, sharpness
 
 QUICK = {"max_epochs": 3, "device": "cpu", "random_state": 0}
 PARTS = ["with edges", "without edges", "linear"]
@@ -215,3 +216,33 @@ def test_without_numba_the_blend_is_nearly_the_same(data, monkeypatch):
     assert list(found.blend_.values()) == pytest.approx(list(expected.blend_.values()), abs=1e-3)
     np.testing.assert_allclose(found.predict(X), expected.predict(X), rtol=0, atol=1e-3 * y.std())
     np.testing.assert_allclose(*(m.predict(X, return_std=True)[1] for m in (found, expected)), rtol=1e-3)
+
+
+class SeenClassifier(SVNNClassifier):
+    """Notes what the weights of the parts come from."""
+
+    def _part_weights(self, held):
+        self.held = held
+        return super()._part_weights(held)
+
+
+def test_the_linear_discriminant_is_as_sure_as_it_should_be(data):
+    X, y = data
+    model = SeenClassifier(**QUICK).fit(X, labels(y))
+    held = model.held
+    assert sharpness(held.outputs[-1], held.targets, held.weight)[0] == pytest.approx(1, rel=1e-3)
+    Z = model._standardizer(X[..., None])[..., 0]
+    rows = np.concatenate(held.folds)
+    found, surprises = [], []
+    for number, linear in enumerate(discriminants(Z, labels(y), 3, np.ones(120))):
+        own = np.empty((len(rows), 3))
+        for fold in held.folds:
+            others = np.setdiff1d(np.arange(120), fold)
+            own[np.isin(rows, fold)] = discriminants(Z[others], labels(y)[others], 3, np.ones(len(others)))[number](
+                Z[fold]
+            )
+        factor, surprise = sharpness(own, labels(y)[rows], np.ones(len(rows)))
+        found.append(factor * linear(Z))
+        surprises.append(surprise)
+    # The discriminant of all rows, of the strength and the sharpness that suit held-out rows best.
+    np.testing.assert_allclose(model._output(X)[-1], found[int(np.argmin(surprises))], rtol=1e-3, atol=1e-4)
