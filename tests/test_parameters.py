@@ -143,7 +143,7 @@ def test_what_differs_between_the_two_networks():
     first, second = (inspect.signature(kind).parameters for kind in (SVNNRegressor, SVNNClassifier))
     assert set(first) ^ set(second) == {"loss", "class_weight"}
     differ = {name for name in set(first) & set(second) if first[name].default != second[name].default}
-    assert differ == {"heads", "mlp", "node_dropout"}
+    assert differ == {"hidden", "mlp", "node_dropout"}
 
 
 CODE = """

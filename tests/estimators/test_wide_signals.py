@@ -7,7 +7,7 @@ import pytest
 
 from svnn import SVNNClassifier
 from svnn._compiled import load
-from svnn.estimators import _covariance_network as network
+from svnn.estimators import _member_training
 from svnn.estimators.training import CompiledTrainer, ModuleTrainer
 
 
@@ -34,7 +34,7 @@ def test_the_kernel_trains_wide_signals_as_modules_do(used, monkeypatch):
     kernel = SVNNClassifier(**settings).fit(X, y)
     assert set(used) == {CompiledTrainer}
     used.clear()
-    monkeypatch.setattr(network, "_MOST_COMPILED", 0)
+    monkeypatch.setattr(_member_training, "_MOST_COMPILED", 0)
     modules = SVNNClassifier(**settings).fit(X, y)
     assert set(used) == {ModuleTrainer}
     np.testing.assert_allclose(kernel.history_["train_loss"], modules.history_["train_loss"], rtol=1e-4)

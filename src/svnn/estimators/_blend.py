@@ -87,11 +87,13 @@ def discriminants(Z: np.ndarray, labels: np.ndarray, n_classes: int, weight: np.
     """Return linear discriminants of classes: logits of a Gaussian for each of them, of a common covariance.
 
     In units in which every feature has variance 1 within classes, that covariance is shrunk towards the identity, for
-    each discriminant by another of ``SHRINKAGES``.
+    each discriminant by another of ``SHRINKAGES``. A class without rows is never the most likely one: its logits are
+    the mean of the others', and much smaller.
     """
     share = weight / weight.sum()
     member = (labels[:, None] == np.arange(n_classes)) * share[:, None]
     priors = member.sum(0)
+    seen = priors > 0
     means = member.T @ Z / np.maximum(priors, _TINY)[:, None]
     centred = Z - means[labels]
     unit = np.sqrt(share @ np.square(centred))
@@ -104,6 +106,7 @@ def discriminants(Z: np.ndarray, labels: np.ndarray, n_classes: int, weight: np.
         response = 1 / ((1 - shrinkage) * squares + shrinkage)
         W = means / shrinkage + (right @ ((response - 1 / shrinkage)[:, None] * along)).T
         bias = np.log(np.maximum(priors, _TINY)) - np.einsum("kp,kp->k", means, W) / 2
+        W[~seen], bias[~seen] = W[seen].mean(0), bias[seen].mean() + np.log(_TINY)
         found.append(Linear(W / unit, bias))
     return found
 
@@ -144,15 +147,19 @@ def number_weights(outputs: np.ndarray, targets: np.ndarray, weight: np.ndarray,
     weight : (t,)
     loss : "huber", "squared" or "absolute"
     """
-    A, y = outputs.reshape(len(outputs), -1).T, targets.ravel()
+    errors = (outputs - targets).reshape(len(outputs), -1).T
     given = np.repeat(weight, targets.shape[1])
     found = np.full(len(outputs), 1 / len(outputs))
     bend = np.sqrt(given)
     for _ in range(1 if loss == "squared" else _ROUNDS):
         if loss != "squared":  # the squared loss that has the slopes of this one at the present errors
-            bend = np.sqrt(given / np.maximum(np.abs(y - A @ found), _BENDS[loss]))
-        scale = 1e4 * max(float(np.linalg.norm(bend)), _TINY)  # holds the sum at 1
-        found, _ = nnls(np.vstack([A * bend[:, None], np.full((1, A.shape[1]), scale)]), np.append(y * bend, scale))
+            bend = np.sqrt(given / np.maximum(np.abs(errors @ found), _BENDS[loss]))
+        bent = errors * bend[:, None]
+        unit = max(float(np.abs(bent).max()), np.finfo(float).tiny)
+        # Weights with the sum s have s times the error e of the same weights divided by s. The best sum for them leaves
+        # e² / (1 + e²) in these units, which is least where e is: the sum need not be held at 1 here.
+        last = np.full((1, len(found)), np.sqrt(len(bent)))
+        found, _ = nnls(np.vstack([bent / unit, last]), np.append(np.zeros(len(bent)), last[0, 0]))
         found /= found.sum()
     return found
 

@@ -86,7 +86,7 @@ class MemberTraining(GivenCovariance, FilterParameters, PooledNodes, NetworkEsti
         """Say whether there are enough held-out rows to learn from how much each part counts."""
         held = [data.held_out.weight] if data.held_out is not None else []
         if data.folds is not None:
-            used = data.folds if self._order == 0 else data.folds[: -(-self._n_members // 2)]
+            used = data.folds if self._order == 0 else data.folds[: self._n_members // 2]  # those of the smaller team
             held = [data.training.weight[np.unique(np.concatenate(used))]]
         return self._may_blend() and sum(int((weight > 0).sum()) for weight in held) >= _FEWEST_HELD_OUT
 
@@ -186,6 +186,7 @@ class MemberTraining(GivenCovariance, FilterParameters, PooledNodes, NetworkEsti
     def _finish(self, networks: list[nn.Module], trainer: Trainer, data: TrainingData) -> None:
         """Take over the trained networks, with filters of powers of the covariance, and weigh the parts."""
         teams = list(trainer.teams) if isinstance(trainer, Teams) else [trainer]
+        held = held_out(teams, data)  # of the networks as they were trained, for signals as they were then
         members: list[SVNN] = []
         for team in teams:
             own = cast("list[SVNN]", networks[len(members) : len(members) + team.n_members])
@@ -196,7 +197,6 @@ class MemberTraining(GivenCovariance, FilterParameters, PooledNodes, NetworkEsti
                     weight.copy_(flat.view(weight.shape))
             members += [self._of_full_order(network) for network in own]
         names = ["with edges" if order else "without edges" for order in self._teams(data)]
-        held = held_out(teams, data)
         if not self._blends(data):
             self.blend_ = {names[0]: 1.0}
             self.module_ = members[0] if len(members) == 1 else Members(members)

@@ -95,7 +95,8 @@ class SVNNRegressor(CovarianceNetwork, Regression):
         prediction = np.tensordot(weights, held.outputs, 1)
         noise = Noise.learn(prediction, _variance(held.outputs, weights), held.targets, held.weight)
         # The held-out errors of single members hold their disagreement already.
-        outputs = self._outputs_of(self._inputs(data.training.signals[:_ROWS]))
+        some = np.flatnonzero(data.training.weight)[:_ROWS]
+        outputs = self._outputs_of(self._inputs(data.training.signals[some]))
         within = self._within(outputs).mean(0)
         total = np.average(np.square(held.targets - prediction), axis=0, weights=held.weight)
         rest = np.maximum(1 - within / np.maximum(total, np.finfo(float).tiny), 0.25)

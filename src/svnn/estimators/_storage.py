@@ -182,18 +182,18 @@ def _restore(kind: type, tensors: dict[str, Tensor], header: Json, device: torch
     _must(n_members <= len(tensors), "members")
     prefixes = ["module."] if n_members == 1 else [f"module.members.{i}." for i in range(n_members)]
     networks = [_get_module(estimator, tensors, header["module"], prefix) for prefix in prefixes]
-    module = networks[0] if n_members == 1 else _get_members(estimator, networks, tensors)
+    blend = estimator.blend_ = header.get("blend", {"with edges": 1.0})  # older files have none
+    _must(set(blend) <= {"with edges", "without edges", "linear"} and set(blend) != {"linear"}, "blend")
+    _must(all(isinstance(weight, float) for weight in blend.values()) and _is_shared(blend.values()), "blend")
+    _must(n_members > 1 or len(blend) == 1, "blend")
+    module: SVNN | Members = networks[0]
+    if n_members > 1:
+        module = _get_members(estimator, networks, tensors, "blend" in header)
     stored = {name for name in tensors if name.startswith("module.")}
     _must(stored == {f"module.{name}" for name in module.state_dict()}, "members")
     estimator.module_ = module.to(device).eval()
-    blend = estimator.blend_ = header.get("blend", {"with edges": 1.0})  # older files have none
-    _must(set(blend) <= {"with edges", "without edges", "linear"}, "blend")
-    _must(all(isinstance(weight, float) for weight in blend.values()), "blend")
-    if isinstance(estimator, SVNNRegressor) and isinstance(header.get("noise"), list) and header["noise"]:
-        noise = estimator._noise = Noise(*(decode(part, tensors) for part in header["noise"]))
-        _must([part.shape[1:] for part in noise] == [(4,), (2,), (2,)], "noise")
-        _must(all(len(part) == estimator._targets.n_outputs and part.dtype == np.float64 for part in noise), "noise")
-        _must(all(np.isfinite(part).all() for part in noise), "noise")
+    if isinstance(estimator, SVNNRegressor) and header.get("noise") is not None:
+        estimator._noise = _get_noise(header["noise"], tensors, estimator._targets.n_outputs)
     history = estimator.history_ = header["history"]
     numbers = [value for values in history.values() for value in values]
     _must(all(isinstance(value, (int, float)) for value in numbers), "history")
@@ -260,19 +260,21 @@ def _get_module(estimator: CovarianceNetwork, tensors: dict[str, Tensor], stored
     return module.eval()
 
 
-def _get_members(estimator: CovarianceNetwork, networks: list[SVNN], tensors: dict[str, Tensor]) -> Members:
+def _get_members(
+    estimator: CovarianceNetwork, networks: list[SVNN], tensors: dict[str, Tensor], weighed: bool
+) -> Members:
     """Return the members with their weights, and with the linear model where there is one."""
     linear = None
     if "module.linear_weight" in tensors:
         linear = tensors["module.linear_weight"], tensors["module.linear_bias"]
         n_inputs, n_outputs = estimator.n_features_in_ * estimator._n_values, estimator._targets.n_outputs
         _must(linear[0].shape == (n_outputs, n_inputs) and linear[1].shape == (n_outputs,), "linear")
-        _must(all(part.dtype == torch.float64 for part in linear), "linear")
-    weights = tensors.get("module.weights")
-    if weights is None:  # older files have none
+        _must(all(part.dtype == torch.float64 and bool(part.isfinite().all()) for part in linear), "linear")
+    _must((linear is not None) == ("linear" in estimator.blend_), "blend")
+    if not weighed:  # by an older version
         tensors["module.weights"] = Members(networks).weights
-        return Members(networks)
-    _must(weights.dtype == torch.float64 and bool(torch.isfinite(weights).all()), "weights")
+    weights = tensors["module.weights"]
+    _must(weights.dtype == torch.float64 and weights.ndim == 1 and _is_shared(weights.tolist()), "weights")
     return Members(networks, weights.tolist(), linear)
 
 
@@ -292,6 +294,24 @@ def _get_operator(tensors: dict[str, Tensor], stored: Json, n: int, device: torc
 
 
 # -- smaller parts ------------------------------------------------------------------------------------------
+
+
+def _get_noise(stored: Any, tensors: dict[str, Tensor], n_outputs: int) -> Noise:
+    if not isinstance(stored, list):  # in older files a standard deviation for each output
+        noise: np.ndarray = decode(stored, tensors)
+        _must(noise.shape == (n_outputs,) and noise.dtype == np.float64, "noise")
+        _must(bool(np.isfinite(noise).all() and (noise >= 0).all()), "noise")
+        return Noise.constant(noise)
+    found = Noise(*(decode(part, tensors) for part in stored))
+    _must([part.shape for part in found] == [(n_outputs, 4), (n_outputs, 2), (n_outputs, 2)], "noise")
+    _must(all(part.dtype == np.float64 and bool(np.isfinite(part).all()) for part in found), "noise")
+    return found
+
+
+def _is_shared(weights: Iterable[float]) -> bool:
+    """Say whether weights are what parts may count: none negative, 1 in all."""
+    found = list(weights)
+    return all(weight >= 0 for weight in found) and math.isclose(sum(found), 1, rel_tol=1e-9)
 
 
 def _get_targets(kind: type, tensors: dict[str, Tensor], header: Json) -> Targets:

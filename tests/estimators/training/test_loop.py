@@ -13,7 +13,10 @@ from svnn.estimators.training._loop import constant, one_cycle, weighted
 
 
 class Scripted(Trainer):
-    """Its members have the losses that are given, (epochs, members); it notes what it is asked to do."""
+    """Its members have the losses that are given, (epochs, members); it notes what it is asked to do.
+
+    The losses of members that are not asked for are not numbers: they must not count.
+    """
 
     def __init__(self, valid, trained=None, watched=None):
         self.valid = np.array(valid, dtype=float)
@@ -21,14 +24,21 @@ class Scripted(Trainer):
         self.n_members = self.valid.shape[1]
         self.watched = np.ones(self.n_members, dtype=bool) if watched is None else np.array(watched)
         self.calls, self.best = [], np.full(self.n_members, -1)
-        self.restored = 0
+        self.restored, self.asked = 0, []
 
-    def epoch(self, order, ends, rates):
+    def epoch(self, order, ends, rates, members):
         self.calls.append((order, list(ends), list(rates)))
-        return self.trained[len(self.calls) - 1]
+        self.asked.append(members.tolist())
+        return self._only(self.trained, members)
 
-    def validate(self):
-        return self.valid[len(self.calls) - 1]
+    def validate(self, members):
+        assert members.tolist() == self.asked[-1]
+        return self._only(self.valid, members)
+
+    def _only(self, losses, members):
+        found = np.full(self.n_members, np.nan)
+        found[members] = losses[len(self.calls) - 1, members]
+        return found
 
     def keep(self, members):
         self.best[members] = len(self.calls) - 1
@@ -59,31 +69,49 @@ def test_every_member_keeps_its_own_best_epoch(script):
 
 
 @given(losses, st.integers(1, 5), st.sampled_from([0.0, 0.5]))
-def test_patience_ends_when_all_members_have_waited(script, patience, tol):
+def test_every_member_stops_when_it_has_waited(script, patience, tol):
     trainer = Scripted(script)
-    run(trainer, patience=patience, tol=tol)
-    n_epochs = len(trainer.calls)
-    marks, last = np.full(3, np.inf), np.full(3, -1)
-    for epoch, now in enumerate(np.array(script)):
-        fell = now < marks - tol
-        marks[fell], last[fell] = now[fell], epoch
-        if (epoch - last >= patience).all():
-            break
-    assert n_epochs == epoch + 1
-    # Also where the loss fell by less than tol, the best weights are kept.
-    np.testing.assert_array_equal(trainer.best, np.argmin(script[:n_epochs], axis=0))
+    history = run(trainer, patience=patience, tol=tol)
+    n_epochs, last_losses = np.full(3, len(script)), []
+    for member, losses in enumerate(np.array(script).T):
+        mark, last = np.inf, -1
+        for epoch, now in enumerate(losses):
+            if now < mark - tol:
+                mark, last = now, epoch
+            if epoch - last >= patience:
+                n_epochs[member] = epoch + 1
+                break
+        # Also where the loss fell by less than tol, the best weights are kept.
+        assert trainer.best[member] == np.argmin(losses[: n_epochs[member]])
+        stop = n_epochs[member] - 1
+        last_losses.append(np.where(np.arange(len(script)) < stop, losses, losses[stop]))
+    assert len(trainer.calls) == n_epochs.max()
+    assert trainer.asked == [np.flatnonzero(epoch < n_epochs).tolist() for epoch in range(n_epochs.max())]
+    # The last losses of members that have stopped count on.
+    np.testing.assert_allclose(history["valid_loss"], np.mean(last_losses, axis=0)[: n_epochs.max()])
 
 
-def test_one_member_that_improves_keeps_the_others_waiting():
+def test_members_that_improve_train_on_without_the_others():
     falling, flat = np.arange(10.0, 0, -1), np.ones(10)
 
-    def n_epochs(*members, **options):
-        return len(run(Scripted(np.stack(members, 1)), patience=3, **options)["train_loss"])
+    def asked(*members, **options):
+        trainer = Scripted(np.stack(members, 1))
+        run(trainer, patience=3, **options)
+        return trainer.asked
 
-    assert n_epochs(flat, flat) == 4
-    assert n_epochs(flat, falling) == n_epochs(falling, flat) == 10
-    assert n_epochs(flat, falling, tol=1.5) == 10  # two epochs fall by more than that
-    assert n_epochs(flat, falling, tol=5.0) == 4
+    assert asked(flat, flat) == [[0, 1]] * 4
+    assert asked(flat, falling) == [[0, 1]] * 4 + [[1]] * 6
+    assert asked(falling, flat) == [[0, 1]] * 4 + [[0]] * 6
+    assert asked(flat, falling, tol=1.5) == [[0, 1]] * 4 + [[1]] * 6  # two epochs fall by more than that
+    assert asked(flat, falling, tol=5.0) == [[0, 1]] * 4
+
+
+def test_a_member_that_has_stopped_does_not_come_back():
+    late = [3.0, 3.0, 3.0, 0.0, 0.0, 0.0]
+    trainer = Scripted(np.stack([late, np.arange(6.0, 0, -1)], 1))
+    run(trainer, patience=2)
+    assert trainer.asked == [[0, 1]] * 3 + [[1]] * 3
+    np.testing.assert_array_equal(trainer.best, [0, 5])
 
 
 def test_without_patience_all_epochs_are_trained():
@@ -97,7 +125,7 @@ def test_a_member_without_held_out_rows_is_judged_by_its_training_loss():
     trainer = Scripted(valid, trained=[[9.0, 4.0], [8.0, 6.0], [7.0, 2.0]], watched=[True, False])
     history = run(trainer)
     np.testing.assert_array_equal(trainer.best, [1, 2])
-    assert history == {"train_loss": [6.5, 7.0, 4.5], "valid_loss": [3.5, 3.5, 2.0]}
+    assert history["train_loss"] == [6.5, 7.0, 4.5] and history["valid_loss"] == [3.5, 3.5, 2.0]
 
 
 def test_without_held_out_rows_there_are_no_validation_losses():
@@ -106,7 +134,7 @@ def test_without_held_out_rows_there_are_no_validation_losses():
     trainer = Scripted(np.full((3, 2), np.nan), trained, watched=[False, False])
     history = run(trainer, callbacks=[lambda record: seen.append(record["valid_loss"])])
     np.testing.assert_array_equal(trainer.best, [1, 0])
-    assert history == {"train_loss": [2.0, 1.5, 2.5], "valid_loss": []} and seen == [2.0, 1.5, 2.5]
+    assert history["train_loss"] == [2.0, 1.5, 2.5] == seen and history["valid_loss"] == []
 
 
 def test_callbacks_see_every_epoch():

@@ -1,0 +1,248 @@
+"""Fits whose members with edges, members without, and linear model predict together."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+from sklearn.base import clone
+from sklearn.linear_model import RidgeCV
+
+from svnn import SVNNClassifier, SVNNRegressor, load
+from svnn.estimators._blend import discriminants, sharpness
+
+QUICK = {"max_epochs": 3, "device": "cpu", "random_state": 0}
+PARTS = ["with edges", "without edges", "linear"]
+
+
+@pytest.fixture(scope="module")
+def data():
+    """A target that is partly linear and partly not."""
+    rng = np.random.default_rng(0)
+    X = rng.standard_normal((120, 1)) + rng.standard_normal((120, 5))
+    return X, X[:, 0] + 2 * np.sin(2 * X[:, 1]) * X[:, 2] + 0.3 * rng.standard_normal(120)
+
+
+def labels(y):
+    return np.digitize(y, np.quantile(y, [0.3, 0.7]))
+
+
+@pytest.fixture(scope="module")
+def regressor(data):
+    return SVNNRegressor(**QUICK | {"max_epochs": 40}).fit(*data)
+
+
+@pytest.fixture(scope="module")
+def classifier(data):
+    return SVNNClassifier(**QUICK | {"max_epochs": 40}).fit(data[0], labels(data[1]))
+
+
+def outputs(model, X):
+    return model.predict(X) if isinstance(model, SVNNRegressor) else model.predict_proba(X)
+
+
+# -- what is blended, and when -----------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("name", ["regressor", "classifier"])
+def test_weights_of_a_team_are_shared_by_its_members(name, request):
+    model = request.getfixturevalue(name)
+    assert list(model.blend_) == PARTS
+    found = np.array(list(model.blend_.values()))
+    assert (found >= 0).all() and found.sum() == pytest.approx(1)
+    np.testing.assert_allclose(model.module_.weights, [*[found[0] / 4] * 4, *[found[1] / 4] * 4, found[2]])
+
+
+@pytest.mark.parametrize("members", [2, 3, 5, 8])
+def test_half_of_the_members_have_no_edges(members, data):
+    X, y = data
+    model = SVNNRegressor(members=members, validation_fraction=0.2, **QUICK).fit(X, y)
+    assert list(model.blend_) == PARTS and len(model.module_.networks) == members
+    moved = [abs(a - b).max() for a, b in zip(model._output(X), model.on(np.eye(5))._output(X), strict=True)]
+    edges = members - members // 2
+    assert min(moved[:edges]) > 1e-4
+    assert max(moved[edges:]) < 1e-12  # nor does the linear model
+    orders = {network.order for network in model.module_.networks}
+    assert orders == {5}
+    for network in model.module_.networks[edges:]:
+        assert not network.filters[0].weight[1:].any() and network.filters[0].weight[0].any()
+
+
+@pytest.mark.parametrize(
+    ("options", "rows"),
+    [({"members": 1}, 120), ({"readout": "mean"}, 120), ({"blend": False}, 120), ({"validation_fraction": 0}, 120),
+     ({}, 40), ({"members": 3}, 120), ({"members": 3, "validation_fraction": 0.15}, 120)],
+)  # fmt: skip
+def test_there_is_no_blend(options, rows, data):
+    """Of a single member, of the mean of all nodes, or where fewer than 20 rows are held out by both teams."""
+    X, y = data
+    model = SVNNRegressor(**QUICK | options).fit(X[:rows], y[:rows])
+    assert model.blend_ == {"with edges": 1.0}
+    if options.get("members") == 1:
+        return
+    assert model.module_.linear_weight is None
+    np.testing.assert_allclose(model.module_.weights, 1 / len(model.module_.networks))
+    moved = [abs(a - b).max() for a, b in zip(model._output(X), model.on(np.eye(5))._output(X), strict=True)]
+    assert min(moved) > 1e-4
+
+
+def test_members_of_order_0_are_blended_with_the_linear_model(data):
+    X, y = data
+    model = SVNNRegressor(order=0, **QUICK).fit(X, y)
+    assert list(model.blend_) == ["without edges", "linear"] and len(model.module_.networks) == 8
+    np.testing.assert_array_equal(model.on(np.eye(5)).predict(X), model.predict(X))
+
+
+def test_held_out_rows_of_the_caller_say_what_counts(data):
+    """They are all from a part of the data in which the target is linear."""
+    X, y = data
+    rng = np.random.default_rng(1)
+    seen = rng.standard_normal((40, 5))
+    target = SVNNRegressor(**QUICK).fit(X, y)._output(seen)[-1]  # the linear model of all rows, standardised
+    target = target[:, 0] * y.std() + y.mean()
+    model = SVNNRegressor(**QUICK).fit(X, y, validation_data=(seen, target))
+    assert model.blend_["linear"] > 0.99
+    few = SVNNRegressor(**QUICK).fit(X, y, validation_data=(seen[:19], target[:19]))
+    assert few.blend_ == {"with edges": 1.0}
+
+
+def test_where_the_target_is_linear_the_linear_model_counts():
+    rng = np.random.default_rng(0)
+    X = rng.standard_normal((200, 1)) + rng.standard_normal((200, 8))
+    y = X @ rng.standard_normal(8) + 0.5 * rng.standard_normal(200)
+    model = SVNNRegressor(**QUICK | {"max_epochs": 20}).fit(X, y)
+    assert model.blend_["linear"] > 0.7
+    expected = RidgeCV(np.logspace(-3, 3, 13)).fit(X, y).predict(X)
+    assert np.abs(model.predict(X) - expected).mean() < 0.1 * y.std()
+    classes = SVNNClassifier(**QUICK).fit(X, (y > 0).astype(int))
+    assert classes.blend_["linear"] > 0.5 and classes.score(X, y > 0) > 0.85
+
+
+def test_where_nothing_is_linear_the_linear_model_does_not_count():
+    rng = np.random.default_rng(0)
+    X = rng.standard_normal((300, 4))
+    y = X[:, 0] ** 2 + np.abs(X[:, 1]) + 0.1 * rng.standard_normal(300)
+    model = SVNNRegressor(**QUICK | {"max_epochs": 60}).fit(X, y)
+    assert model.blend_["linear"] < 0.1 and model.score(X, y) > 0.7
+    classes = SVNNClassifier(**QUICK | {"max_epochs": 60}).fit(X, (y > np.median(y)).astype(int))
+    assert classes.blend_["linear"] < 0.2
+
+
+@pytest.mark.parametrize(
+    "options",
+    [{"covariance": "acv", "resample": "epoch"}, {"covariance": "rcv", "resample": "shift"}, {"cache_bytes": 0},
+     {"hidden": (4, 4), "batch_norm": True, "dropout": 0.2}, {"readout": "flatten"}, {"activation": "gelu"},
+     {"standardize": False}, {"basis": "powers"}, {"use": "covariance", "order": 2}],
+    ids=str,
+)  # fmt: skip
+def test_blends_of_all_networks(options, data, tmp_path):
+    X, y = data
+    model = SVNNRegressor(**QUICK | {"members": 4, "validation_fraction": 0.2} | options).fit(X, y)
+    assert list(model.blend_) == PARTS
+    moved = [abs(a - b).max() for a, b in zip(model._output(X), model.on(np.eye(5))._output(X), strict=True)]
+    assert min(moved[:2]) > 1e-5 and max(moved[2:]) < 1e-12
+    model.save(tmp_path / "model.safetensors")
+    again = load(tmp_path / "model.safetensors", device="cpu")
+    np.testing.assert_array_equal(again.predict(X, return_std=True), model.predict(X, return_std=True))
+
+
+class Seen(SVNNRegressor):
+    """Notes what the weights of the parts come from."""
+
+    def _part_weights(self, held):
+        self.held = held
+        return super()._part_weights(held)
+
+
+@pytest.mark.parametrize("basis", ["orthonormal", "powers"])
+@pytest.mark.parametrize(
+    "options",
+    [{}, {"activation": "gelu"}, {"hidden": (4, 4)}, {"batch_norm": True}, {"readout": "flatten"}, {"cache_bytes": 0}],
+    ids=str,
+)
+def test_held_out_rows_see_the_network_that_predicts(options, basis, data):
+    X, y = data
+    options = QUICK | {"members": 4, "basis": basis, "validation_fraction": 0.2} | options
+    seen = Seen(**options).fit(X[:80], y[:80], validation_data=(X[80:], y[80:]))
+    outputs = seen._output(X[80:])
+    expected = [outputs[:2].mean(0), outputs[2:4].mean(0), outputs[4]]
+    np.testing.assert_allclose(seen.held.outputs, expected, rtol=1e-3, atol=1e-3)
+    dealt = Seen(**options).fit(X, y)
+    outputs, (first, second) = dealt._output(X), dealt.held.folds
+    for team in range(2):
+        expected = np.concatenate([outputs[2 * team, first], outputs[2 * team + 1, second]])
+        np.testing.assert_allclose(dealt.held.outputs[team], expected, rtol=1e-3, atol=1e-3)
+    assert abs(dealt.held.outputs[2] - outputs[4, np.r_[first, second]]).max() > 1e-2  # models of the other rows
+
+
+def test_groups_stay_together_in_the_linear_models_of_held_out_rows(data):
+    """A feature that names the group helps with rows of other folds only where groups are split."""
+    rng = np.random.default_rng(0)
+    groups = np.repeat(np.arange(24), 5)
+    X = np.hstack([np.eye(24)[groups] * 3, rng.standard_normal((120, 2))])
+    y = rng.standard_normal(24)[groups]
+    blends = [SVNNRegressor(**QUICK).fit(X, y, groups=each).blend_["linear"] for each in (groups, None)]
+    assert blends[1] > blends[0] + 0.1
+
+
+def test_huge_targets_without_standardisation(data):
+    X, _ = data
+    model = SVNNRegressor(standardize=False, loss="squared", **QUICK).fit(X, 1e8 * X[:, 0])
+    assert model.blend_["linear"] == pytest.approx(1, abs=1e-3)
+    np.testing.assert_allclose(model.predict(X), 1e8 * X[:, 0], rtol=1e-2, atol=1e6)
+
+
+def test_a_failed_fit_leaves_the_old_blend(data):
+    X, y = data
+    model = SVNNRegressor(**QUICK).fit(X, y)
+    before, blend = model.predict(X, return_std=True), dict(model.blend_)
+    model.set_params(lr=1e30, members=4)
+    with pytest.raises(FloatingPointError):
+        model.fit(X[:50], y[:50])
+    assert model.blend_ == blend
+    np.testing.assert_array_equal(model.predict(X, return_std=True), before)
+
+
+def test_a_refit_forgets_the_blend_of_the_fit_before(data):
+    X, y = data
+    model = SVNNRegressor(**QUICK).fit(X, y).set_params(blend=False).fit(X, y)
+    assert model.blend_ == {"with edges": 1.0} and model.module_.linear_weight is None
+
+
+def test_without_numba_the_blend_is_nearly_the_same(data, monkeypatch):
+    X, y = data
+    expected = SVNNRegressor(**QUICK).fit(X, y)
+    monkeypatch.setenv("SVNN_NUMBA", "0")
+    found = clone(expected).fit(X, y)
+    assert list(found.blend_.values()) == pytest.approx(list(expected.blend_.values()), abs=1e-3)
+    np.testing.assert_allclose(found.predict(X), expected.predict(X), rtol=0, atol=1e-3 * y.std())
+    np.testing.assert_allclose(*(m.predict(X, return_std=True)[1] for m in (found, expected)), rtol=1e-3)
+
+
+class SeenClassifier(SVNNClassifier):
+    """Notes what the weights of the parts come from."""
+
+    def _part_weights(self, held):
+        self.held = held
+        return super()._part_weights(held)
+
+
+def test_the_linear_discriminant_is_as_sure_as_it_should_be(data):
+    X, y = data
+    model = SeenClassifier(**QUICK).fit(X, labels(y))
+    held = model.held
+    assert sharpness(held.outputs[-1], held.targets, held.weight)[0] == pytest.approx(1, rel=1e-3)
+    Z = model._standardizer(X[..., None])[..., 0]
+    rows = np.concatenate(held.folds)
+    found, surprises = [], []
+    for number, linear in enumerate(discriminants(Z, labels(y), 3, np.ones(120))):
+        own = np.empty((len(rows), 3))
+        for fold in held.folds:
+            others = np.setdiff1d(np.arange(120), fold)
+            own[np.isin(rows, fold)] = discriminants(Z[others], labels(y)[others], 3, np.ones(len(others)))[number](
+                Z[fold]
+            )
+        factor, surprise = sharpness(own, labels(y)[rows], np.ones(len(rows)))
+        found.append(factor * linear(Z))
+        surprises.append(surprise)
+    # The discriminant of all rows, of the strength and the sharpness that suit held-out rows best.
+    np.testing.assert_allclose(model._output(X)[-1], found[int(np.argmin(surprises))], rtol=1e-3, atol=1e-4)
