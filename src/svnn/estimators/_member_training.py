@@ -38,8 +38,9 @@ _MOST_WHITENED = 64
 #: values, 3 times for 45 nodes of 32 and 4 times for 68 nodes of 20; as long for 45 nodes of 125 (one core of an x86
 #: server).
 _MOST_COMPILED = 2**15
-#: Rows or features, whichever are fewer, up to which a linear model takes part: beyond, it would take minutes.
-_MOST_LINEAR = 3000
+#: Rows or features, whichever are fewer, and values of the table, up to which a linear model takes part: beyond, it
+#: would take minutes, or gigabytes.
+_MOST_LINEAR, _MOST_LINEAR_VALUES = 3000, 2**25
 #: Held-out rows from which on they say how much the parts count.
 _FEWEST_HELD_OUT = 20
 
@@ -231,9 +232,10 @@ class MemberTraining(GivenCovariance, FilterParameters, PooledNodes, NetworkEsti
     def _with_linear(self, held: HeldOut, data: TrainingData) -> tuple[Linear | None, HeldOut]:
         """Return a linear model of all training rows, and its outputs for held-out ones beside those of the teams."""
         rows = data.training
-        Z = rows.signals.reshape(len(rows.signals), -1).astype(np.float64, copy=False)
-        if min(Z.shape) > _MOST_LINEAR:
+        Z = rows.signals.reshape(len(rows.signals), -1)
+        if min(Z.shape) > _MOST_LINEAR or Z.size > _MOST_LINEAR_VALUES:
             return None, held
+        Z = Z.astype(np.float64, copy=False)
         kept = rows.weight > 0
 
         def fit(used: np.ndarray) -> list[Linear]:
