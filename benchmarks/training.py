@@ -223,9 +223,9 @@ class Watched:
         seen = Watched.seen = Seen(type(trainer).__name__, states)
         epoch: Callable[..., np.ndarray] = trainer.epoch
 
-        def noted(order: np.ndarray, ends: list[int], rates: list[float]) -> np.ndarray:
+        def noted(order: np.ndarray, ends: list[int], rates: list[float], members: np.ndarray) -> np.ndarray:
             seen.epochs.append((order, ends, rates))
-            return epoch(order, ends, rates)
+            return epoch(order, ends, rates, members)
 
         trainer.epoch = noted
         return trainer
@@ -242,10 +242,12 @@ class WatchedClassifier(Watched, SVNNClassifier):
 def default_estimator(task: Task, **changes: Any) -> Any:
     """Return the default estimator, for a few epochs on data that come standardised.
 
-    Filters are parametrised by powers, as in a textbook; the steps cost the same as those in the orthonormal basis.
+    Filters are parametrised by powers, as in a textbook; the steps cost the same as those in the orthonormal basis. All
+    members see the covariance, and none stops early.
     """
     kind = WatchedClassifier if task.classes else WatchedRegressor
     settings = {"standardize": False, "basis": "powers", "max_epochs": task.epochs, "device": "cpu", "random_state": 0}
+    settings |= {"blend": False, "patience": None}
     return kind(**{**settings, **changes})
 
 
