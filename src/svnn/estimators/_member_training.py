@@ -35,8 +35,8 @@ from svnn.nn._shifted import PowerSignals
 _MOST_WHITENED = 64
 #: Shifted values of a sample up to which the compiled training is faster than modules on signals in the eigenbasis.
 #: With 8 members, 640 samples and 6 values per input, an epoch of modules takes 3 times as long for 45 nodes of 32
-#: values and 4 times for 68 nodes of 20, but 0.63 of the time for 23 nodes of 128 (12 filters, 3239 samples; one core of
-#: an x86 server).
+#: values and 4 times for 68 nodes of 20, but 0.63 of the time for 23 nodes of 128 (12 filters, 3239 samples; one core
+#: of an x86 server).
 _MOST_COMPILED = 2**14
 #: Rows or features, whichever are fewer, and values of the table, up to which a linear model takes part: beyond, it
 #: would take minutes, or gigabytes.
