@@ -39,3 +39,25 @@ def test_the_kernel_trains_wide_signals_as_modules_do(used, monkeypatch):
     assert set(used) == {ModuleTrainer}
     np.testing.assert_allclose(kernel.history_["train_loss"], modules.history_["train_loss"], rtol=1e-4)
     np.testing.assert_allclose(kernel.predict_proba(X), modules.predict_proba(X), atol=1e-3)
+
+
+def test_few_held_out_rows_of_many_nodes_are_evaluated_by_plain_torch(monkeypatch):
+    """The kernel would take as long for one row as for 32."""
+    from svnn.estimators.training import CompiledTrainer, StackedTrainer
+    from svnn.estimators.training import _compiled_trainer as compiled
+
+    if not compiled.load("svnn.estimators.training._member_kernels"):
+        pytest.skip("numba's kernels are not there")
+    rng = np.random.default_rng(0)
+    X = rng.standard_normal((40, 1100))
+    used = []
+    plain = StackedTrainer.held_out
+    monkeypatch.setattr(StackedTrainer, "held_out", lambda *a: used.append(type(a[0])) or plain(*a))
+    settings = {"max_epochs": 3, "members": 2, "random_state": 0, "device": "cpu"}
+    fast = SVNNRegressor(**settings).fit(X, X[:, 0])
+    assert used and set(used) == {CompiledTrainer}
+    used.clear()
+    monkeypatch.setattr(compiled, "_FEW_ROWS", 0)
+    slow = SVNNRegressor(**settings).fit(X, X[:, 0])
+    assert not used
+    np.testing.assert_allclose(fast.history_["valid_loss"], slow.history_["valid_loss"], rtol=1e-5)

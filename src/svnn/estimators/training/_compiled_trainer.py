@@ -16,6 +16,9 @@ from svnn.nn._layers import drop_threshold, node_draws
 
 #: The losses that the kernel knows, in the order of its codes.
 LOSS_CODES = (*LOSSES, "cross_entropy")
+#: Below so many rows of at least so many nodes, plain torch evaluates faster: the kernel takes as long as for 32 rows.
+#: With 7129 nodes and 5 held-out rows an evaluation takes 0.14 of the time.
+_FEW_ROWS, _MANY_NODES = 8, 1000
 #: Bytes of random draws to make at a time.
 _DRAW_BYTES = 2**25
 
@@ -125,6 +128,8 @@ class CompiledTrainer(StackedTrainer):
     def held_out(self, member: int) -> tuple[Tensor, Tensor]:
         assert self.kernels is not None
         rows, y = self.held_rows[member]
+        if len(rows) < _FEW_ROWS and self.plan.n_nodes >= _MANY_NODES:
+            return super().held_out(member)
         outputs = np.empty((len(rows), self.plan.widths[-1]), dtype=np.float32)
         self.kernels.evaluate(self.held_signals, rows, self.average[member].numpy(), *self.shape, outputs)
         return torch.from_numpy(outputs), y
