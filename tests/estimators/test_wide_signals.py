@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from svnn import SVNNClassifier
+from svnn import SVNNClassifier, SVNNRegressor
 from svnn._compiled import load
 from svnn.estimators import _member_training
 from svnn.estimators.training import CompiledTrainer, ModuleTrainer
