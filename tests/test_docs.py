@@ -32,15 +32,12 @@ def examples():
     return re.findall(r"```python\n(.*?)```\n\n```text\n(.*?)```", page, re.S)
 
 
-def sections(text):
-    """The rows of every table with the heading above it."""
-    rows, heading = [], ""
-    for line in text.splitlines():
-        if line.startswith("#"):
-            heading = line.lstrip("# ")
-        elif line.startswith("| ") and not line.startswith(("| statement", "| instead")):
-            rows.append((heading, [cell.strip() for cell in line.strip("|").split("|")]))
-    return rows
+def rows(text, appendix):
+    """The rows of the tables in one of the appendices."""
+    _, part = re.split(rf"^## Appendix {appendix}: .*$", text, flags=re.M)
+    lines = [line for line in part.split("\n## ")[0].splitlines() if line.startswith("| ")]
+    cells = [[cell.strip() for cell in line.strip("|").split("|")] for line in lines]
+    return [row for row in cells if row[0] not in ("statement", "checked")]
 
 
 @pytest.mark.parametrize(("code", "printed"), examples(), ids=["error", "certificate", "advice"])
@@ -81,14 +78,30 @@ def test_every_test_exists(text):
 
 
 def test_every_statement_has_a_row_with_a_verdict_and_a_test(text):
-    rows = [cells for heading, cells in sections(text) if heading.startswith(("Section", "Appendix"))]
-    assert all(len(cells) == 5 for cells in rows)
-    found = " ".join(cells[0] for cells in rows)
+    statements, tests = rows(text, "A"), dict(rows(text, "C"))
+    assert all(len(row) == 4 for row in statements)
+    found = " ".join(row[0] for row in statements)
     missing = [s for s in STATEMENTS if not re.search(re.escape(s) + r"\b", found)]
     assert not missing
-    for cells in rows:
-        assert cells[1].startswith(VERDICTS), cells[0]
-        assert "::test_" in cells[4] or cells[0].startswith("Remark 3"), cells[0]
+    for name, verdict, *_ in statements:
+        assert verdict.startswith(VERDICTS), name
+        assert "::test_" in tests[name] or name.startswith("Remark 3"), name
+
+
+def test_the_page_opens_with_the_tally_of_its_verdicts(text):
+    verdicts = [row[1] for row in rows(text, "A")]
+    count = {verdict: sum(found.startswith(verdict) for found in verdicts) for verdict in VERDICTS}
+    opening = " ".join(text.split("\n\n")[1].split())
+    assert opening.startswith(f"Of the {len(verdicts)} statements of ")
+    assert opening.endswith(
+        f"**{count['**yes**']} hold as printed**, **{count['**to first order**']} hold to first order**, "
+        f"**{count['**as an order only**']} hold as an order only** and **{count['**no**']} do not hold**; "
+        f"the other {count['*definition*']} are definitions."
+    )
+
+
+def test_the_paths_of_tests_stand_in_the_last_appendix_only(text):
+    assert "tests/" not in text.split("\n## Appendix C")[0]
 
 
 def test_every_link_has_a_section(text):

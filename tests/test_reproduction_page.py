@@ -11,7 +11,7 @@ import windows
 from svnn.experiments import EXPERIMENTS
 
 PAGE = Path(__file__).parents[1] / "docs" / "reproduction.md"
-VERDICTS = ("holds", "does not hold here", "not decided")
+VERDICTS = ("holds partly", "holds", "does not hold here")
 
 
 @pytest.fixture(scope="module")
@@ -30,14 +30,35 @@ def test_every_picture_is_there_and_every_plot_is_shown(text):
     assert len(shown) >= len(EXPERIMENTS)
 
 
-def test_every_claim_has_a_verdict(text):
-    table = text.split("## In short")[1].split("\n\n")[1]
-    rows = [[cell.strip() for cell in line.strip("|").split("|")] for line in table.splitlines()[2:]]
-    assert len(rows) > 20
-    for row in rows:
+@pytest.fixture(scope="module")
+def claims(text):
+    """The rows of the table of claims."""
+    table = text.split("## The claims")[1].split("\n\n")[1]
+    return [[cell.strip() for cell in line.strip("|").split("|")] for line in table.splitlines()[2:]]
+
+
+def test_every_claim_has_a_verdict(text, claims):
+    assert len(claims) > 20
+    for row in claims:
         assert len(row) == 3 and row[1] and row[2].startswith(VERDICTS), row
     # Those in words stand in the sections too.
     assert text.count("**holds") + text.count("**Holds") + text.count("**does not hold here**") > 25
+
+
+def test_the_page_opens_with_the_tally_of_its_verdicts(text, claims):
+    """The first of the verdicts that fits counts: what holds partly is not among what holds."""
+    first = [next(verdict for verdict in VERDICTS if row[2].startswith(verdict)) for row in claims]
+    partly, whole, none = (first.count(verdict) for verdict in VERDICTS)
+    opening = " ".join(text.split("\n\n")[1].split())
+    assert opening.startswith(f"Of the {len(claims)} claims ")
+    assert opening.endswith(f"**{whole} hold**, **{partly} hold partly** and **{none} do not hold here**.")
+
+
+def test_long_tables_stand_in_the_appendix(text):
+    before, appendix = text.split("## Appendix: the numbers")
+    tables = re.findall(r"(?:^\|.*\n)+", before.split("## The claims")[1].split("\n## ", 1)[1], re.M)
+    assert max(len(table.splitlines()) for table in tables) <= 12
+    assert len(re.findall(r"(?:^\|.*\n)+", appendix, re.M)) > 12
 
 
 def test_nothing_is_left_to_fill_in(text):

@@ -88,3 +88,50 @@ def test_an_experiment_ends_in_tables_and_pictures(name, tmp_path):
     with style.context():
         for stem, figure in module.plots(found, settings).items():
             assert [path.stat().st_size > 5000 for path in style.save(figure, tmp_path / stem)] == [True, True]
+
+
+def drawn(name, **changes):
+    """Run a small experiment and return its figures by name."""
+    module = importlib.import_module(f"svnn.experiments.{name.replace('-', '_')}")
+    settings = replace(module.FULL, **{**SMALL[name], **changes})
+    outcome = run_here(module, settings)
+    found = module.tables(pd.DataFrame(outcome.rows), settings)
+    if hasattr(module, "times"):
+        found["times"] = module.times(pd.DataFrame(outcome.timings))
+    return module.plots(found, settings)
+
+
+def test_labels_at_the_ends_of_lines_are_in_order_and_do_not_overlap():
+    _, axes = style.subplots(1, 1, width=3, height=3)
+    ends = [("low", 0.2, "red"), ("first", 1.0, "blue"), ("second", 1.0, "green"), ("near", 0.95, "black")]
+    style.label_ends(axes[0, 0], ends, gap=0.1)
+    at = {text.get_text(): text.xy[1] for text in axes[0, 0].texts}
+    assert list(at) == ["first", "second", "near", "low"]
+    assert list(at.values()) == pytest.approx([1.0, 0.9, 0.8, 0.2])
+
+
+def test_support_recovery_has_a_panel_for_every_true_covariance_and_labels_its_lines():
+    figure = drawn("support-recovery")["support_recovery"]
+    assert len(figure.axes) == 4
+    for axis in figure.axes:
+        labels = {text.get_text() for text in axis.texts}
+        assert {"hard or soft, universal", "ACV", "all pairs kept"} < labels
+        assert axis.get_ylim() == figure.axes[0].get_ylim()
+
+
+def test_responses_share_their_axes():
+    left, right = drawn("frequency-responses")["frequency_responses"].axes
+    assert left.get_ylim() == right.get_ylim() and left.get_xlim() == right.get_xlim()
+
+
+def test_small_and_large_changes_of_the_error_are_both_seen():
+    first = drawn("stability-samples")["stability_samples"].axes[0]
+    assert first.get_yscale() == "symlog" and "MAE" in first.get_ylabel()
+
+
+def test_scores_and_times_name_data_sets_properly():
+    figure = drawn("performance")["performance"]
+    above, below = figure.axes[:2], figure.axes[2:]
+    assert [axis.get_title() for axis in above] == ["DSADS", "IXI"]
+    assert [label.get_text() for label in above[0].get_yticklabels()] == ["VNN", "Hard p=0.5", "Hard p=0.25"]
+    assert all(len(axis.patches) == 3 and axis.get_xlabel().endswith("(ms)") for axis in below)

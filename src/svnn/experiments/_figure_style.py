@@ -111,6 +111,20 @@ def legend_below(figure: Figure, axis: Axes, most: int = 6, note: str = MEDIANS)
     figure.legend(handles, labels, loc="outside lower center", ncols=columns, title=note, title_fontsize=9)
 
 
+def label_ends(axis: Axes, ends: Sequence[tuple[str, float, str]], gap: float) -> None:
+    """Write a name beside the right end of every line, in its colour, at least ``gap`` apart and so in another height.
+
+    ``ends`` holds names, heights and colours. Of lines that end at the same height the first is written on top.
+    """
+    at = math.inf
+    for name, height, colour in sorted(ends, key=lambda end: -end[1]):
+        at = min(height, at - gap)
+        axis.annotate(
+            name, (1, at), xycoords=("axes fraction", "data"), xytext=(6, 0), textcoords="offset points",
+            va="center", color=colour, fontsize=9, annotation_clip=False,
+        )  # fmt: skip
+
+
 def save(figure: Figure, path: Path) -> list[Path]:
     """Write a figure as PNG and PDF, close it, and return the two files."""
     import matplotlib.pyplot as plt

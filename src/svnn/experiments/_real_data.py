@@ -56,6 +56,20 @@ def metric(name: str) -> str:
     return "MAE (years)" if lower_is_better(name) else "accuracy (%)"
 
 
+def proper_name(name: str) -> str:
+    """Return a data set's name as its authors write it, for figures; names that are no keys stay as they are.
+
+    Examples
+    --------
+    >>> [proper_name(name) for name in ("ixi", "dsads-features", "braindev", "SmallCov")]
+    ['IXI', 'DSADS, features', 'braindev', 'SmallCov']
+    """
+    source = FEATURES.get(name, name)
+    if source in REAL and source != "braindev":  # our own name for the children of ABIDE and ADHD-200
+        source = source.upper()
+    return f"{source}, features" if name in FEATURES else source
+
+
 def lower_is_better(name: str) -> bool:
     """Say whether the score of a data set is an error.
 

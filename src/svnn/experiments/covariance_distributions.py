@@ -9,7 +9,7 @@ import pandas as pd
 
 from svnn._jobs import Job, Row, derive_seed
 from svnn.experiments import _figure_style as style
-from svnn.experiments._real_data import PARTS, REAL, load_split
+from svnn.experiments._real_data import PARTS, REAL, load_split, proper_name
 from svnn.experiments._settings import Settings, job_grid
 from svnn.experiments._summaries import Tables
 from svnn.experiments._trained_on_truth import MAKERS
@@ -91,10 +91,12 @@ def plots(found: Tables, settings: HistogramSettings) -> style.Figures:
         colour = style.PALETTE[0] if dataset in MAKERS else style.PALETTE[1]
         axis.bar(bars["at"], 100 * bars["share"], width=1 / len(bars), align="edge", color=colour)
         axis.axvline(medians[dataset], color="black", linestyle=":", linewidth=1.2)
-        axis.set_title(f"{dataset} (median {medians[dataset]:.2f})")
+        axis.set_title(f"{proper_name(dataset)} (median {medians[dataset]:.2f})")
         axis.set_xlim(0, 1)
         axis.tick_params(labelbottom=True)
         if i % 3 == 0:
             axis.set_ylabel("pairs (%)")
-    figure.supxlabel(r"$|\hat c_{ij}| \,/\, \max|\hat c|$", fontsize=10)
+    figure.supxlabel(
+        r"size of a covariance, as a share of the largest: $|\hat c_{ij}| \,/\, \max|\hat c|$", fontsize=10
+    )
     return {"covariance_distributions": figure}

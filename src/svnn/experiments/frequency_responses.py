@@ -104,36 +104,49 @@ def plots(found: Tables, settings: ResponseSettings) -> style.Figures:
 
 
 def _draw_curves(curves: pd.DataFrame, settings: ResponseSettings) -> style.Figure:
-    figure, axes = style.subplots(1, 2, width=4.4, height=3.2, sharex=True)
+    """Draw PCA and the filters on the same axes; beyond the eigenvalues, which the strokes show, filters are thin."""
+    figure, axes = style.subplots(1, 2, width=4.6, height=3.6, sharex=True, sharey=True)
     left, right = axes[0]
     pca = curves[curves["kind"] == "PCA"]
     filters = curves[curves["kind"] != "PCA"]
     left.step(pca["lam"], pca["h"], where="mid", color=style.PALETTE[0])
-    left.plot(pca["lam"], pca["h"], "o", color=style.PALETTE[0], markersize=3.5)
-    left.set_title(f"PCA with {settings.components} components")
+    left.set_title(f"PCA with {settings.components} components jumps")
     left.set_ylabel("response h(λ)")
     looks = style.looks(filters["kind"].unique())
     for kind, part in filters.groupby("kind", sort=False):
-        right.plot(part["lam"], part["h"], color=looks[kind]["color"])
-    bottom = np.full(len(pca), right.get_ylim()[0])
-    right.plot(pca["lam"], bottom, "|", color=style.GREY, markersize=9, clip_on=False)
-    right.set_title(f"{settings.filters} trained filters of the first layer")
+        seen = part["lam"].between(pca["lam"].min(), pca["lam"].max())
+        right.plot(part["lam"], part["h"], color=looks[kind]["color"], linewidth=0.8, alpha=0.6)
+        right.plot(part["lam"][seen], part["h"][seen], color=looks[kind]["color"], linewidth=2)
+    right.set_title(f"{filters['kind'].nunique()} trained filters are smooth")
+    bottom = right.get_ylim()[0]
     for axis in axes[0]:
-        axis.set_xlabel("eigenvalue λ of the covariance")
+        axis.plot(pca["lam"], np.full(len(pca), bottom), "|", color=style.GREY, markersize=8, clip_on=False)
+        axis.set_ylim(bottom=bottom)
+        axis.set_xlabel("eigenvalue λ of the covariance (strokes: where they are)")
     return figure
 
 
 def _draw_surface(rows: pd.DataFrame) -> style.Figure:
-    figure, axes = style.subplots(1, 1, width=5.0, height=4.0)
-    axis = axes[0, 0]
+    """Draw the response as a map, and beside it along the diagonal, where the points of realisations lie."""
+    figure, axes = style.subplots(1, 2, width=4.9, height=4.0)
+    left, right = axes[0]
     surface = rows[rows["kind"] == "surface"].pivot(index="lam2", columns="lam", values="h")
-    filled = axis.contourf(surface.columns, surface.index, surface, levels=20, cmap="cividis")
-    figure.colorbar(filled, ax=axis, label=r"$h(\lambda_1, \lambda_2) = h_0 + h_1\lambda_1 + h_2\lambda_1\lambda_2$")
-    for kind, marker, colour in (("realisation 1", "o", "#FFFFFF"), ("realisation 2", "^", "#D55E00")):
-        part = rows[rows["kind"] == kind]
-        axis.plot(part["lam"], part["lam2"], marker, color=colour, markeredgecolor="black", label=kind, markersize=5)
-    axis.grid(False)
-    axis.set_xlabel(r"$\lambda_1$, an eigenvalue of $\tilde C_1$ (scaled)")
-    axis.set_ylabel(r"$\lambda_2$, an eigenvalue of $\tilde C_2$ (scaled)")
-    axis.legend(loc="upper left", frameon=True, framealpha=0.9)
+    filled = left.contourf(surface.columns, surface.index, surface, levels=12, cmap="cividis")
+    figure.colorbar(filled, ax=left, label="response h(λ₁, λ₂)")
+    right.plot(surface.columns, np.diag(surface), color=style.GREY, label="h(λ, λ), one matrix for both shifts")
+    for number, marker, colour in ((1, "o", "#FFFFFF"), (2, "^", style.PALETTE[1])):
+        part = rows[rows["kind"] == f"realisation {number}"]
+        for axis, x, y in ((left, part["lam"], part["lam2"]), (right, part[["lam", "lam2"]].mean(axis=1), part["h"])):
+            axis.plot(
+                x, y, marker, color=colour, markeredgecolor="black", label=f"pair of draws {number}", markersize=6
+            )
+    left.grid(False)
+    left.set_aspect("equal")
+    left.set_title(r"$h(\lambda_1, \lambda_2) = h_0 + h_1\lambda_1 + h_2\lambda_1\lambda_2$")
+    left.set_xlabel("λ₁, eigenvalue of the first draw (scaled)")
+    left.set_ylabel("λ₂, eigenvalue of the second draw (scaled)")
+    right.set_title("Other draws, other points, the same response")
+    right.set_xlabel("mean of λ₁ and λ₂ (scaled)")
+    right.set_ylabel("response h(λ₁, λ₂)")
+    right.legend(loc="best")
     return figure

@@ -11,7 +11,7 @@ import pandas as pd
 from svnn._jobs import Job, Row
 from svnn.experiments import _figure_style as style
 from svnn.experiments._models import FIXED, NETWORKS, Config, TimedSettings, fit_and_score, take_times
-from svnn.experiments._real_data import FEATURES, REAL, metric
+from svnn.experiments._real_data import FEATURES, REAL, lower_is_better, metric, proper_name
 from svnn.experiments._summaries import Tables, summarise
 
 CLAIM = (
@@ -80,23 +80,38 @@ def _with_times(found: Tables) -> pd.DataFrame:
 
 
 def plots(found: Tables, settings: PerformanceSettings) -> style.Figures:
-    """Return the score against the time, with a panel for every data set; denser covariances have larger markers."""
-    from matplotlib.collections import PathCollection
+    """Return scores and times side by side: a row of panels each, a column for every data set, a line for a network.
 
-    known = _with_times(found).dropna(subset=["forward_seconds"])
-    known = known.assign(family=known["model"].str.split(" p=").str[0])
-    figure, axes = style.panels(found["summary"]["dataset"].unique(), 4, width=4.4, height=3.6)
-    for dataset, axis in axes.items():
-        for family, look in style.looks(known["family"].unique()).items():
-            part = known[(known["dataset"] == dataset) & (known["family"] == family)]
-            x, y, colour = 1e3 * part["forward_seconds"], part["score_mean"], look["color"]
-            axis.errorbar(x, y, yerr=part["score_std"], fmt="none", ecolor=colour, elinewidth=0.8, alpha=0.35)
-            sizes = 30 + 90 * part["density_mean"]
-            axis.scatter(x, y, sizes, color=colour, marker=look["marker"], label=family, zorder=3)
-        axis.set_xlabel("forward pass over the test rows (ms)")
-        axis.set_ylabel(f"test {metric(dataset)}")
-    note = "means and one standard deviation; the larger a marker, the denser the covariance"
-    style.legend_below(figure, axis, min(8, 3 * len(axes)), note)
-    for handle in figure.legends[0].findobj(PathCollection):
-        handle.set_sizes([45])
+    The band and the dashed line are the dense VNN's: what is inside it, or close to it, is no gain.
+    """
+    known = _with_times(found)
+    datasets, models = known["dataset"].unique(), list(known["model"].unique())
+    looks = style.looks(list(dict.fromkeys(map(_family, models))))
+    figure, axes = style.subplots(2, len(datasets), width=3.4, height=3.5, sharey=True)
+    for (above, below), dataset in zip(axes.T, datasets, strict=True):
+        part = known[known["dataset"] == dataset].set_index("model")
+        for at, model in enumerate(part.index.map(models.index)):
+            row, colour = part.iloc[at], looks[_family(part.index[at])]["color"]
+            above.errorbar(row["score_mean"], model, xerr=row["score_std"], fmt="o", color=colour, capsize=2)
+            below.barh(model, 1e3 * row["forward_seconds"], color=colour, height=0.65)
+        if "VNN" in part.index:
+            dense = part.loc["VNN"]
+            low, high = (dense["score_mean"] + sign * dense["score_std"] for sign in (-1, 1))
+            above.axvspan(low, high, color=style.PALETTE[0], alpha=0.1, linewidth=0)
+            below.axvline(1e3 * dense["forward_seconds"], color=style.GREY, linestyle="--", linewidth=1)
+        above.set_title(proper_name(dataset))
+        best = "lower" if lower_is_better(dataset) else "higher"
+        above.set_xlabel(f"test {metric(dataset)}, {best} is better")
+        below.set_xlabel("forward pass over the test rows (ms)")
+    for axis in axes[:, 0]:
+        axis.set_yticks(range(len(models)), models)
+    axes[0, 0].invert_yaxis()  # the rows share their axis: the first network is on top in both
+    figure.supxlabel(
+        "means and one standard deviation; the band and the dashed line are those of the dense VNN", fontsize=9
+    )
     return {"performance": figure}
+
+
+def _family(model: str) -> str:
+    """Return the name of a network without its level of sparsity."""
+    return model.split(" p=")[0]

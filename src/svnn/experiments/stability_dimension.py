@@ -61,4 +61,4 @@ def headline(found: Tables) -> Tables:
 def plots(found: Tables, settings: DimensionSettings) -> style.Figures:
     """Return the figure: changes of the error and of the embeddings, and the error of the covariance itself."""
     label = f"number of features N (T = {settings.T})"
-    return {"stability_dimension": samples.draw(found["summary"], "N", settings.features, label, absolute=False)}
+    return {"stability_dimension": samples.draw(found["summary"], "N", settings.features, label)}

@@ -123,43 +123,38 @@ def means(summary: pd.DataFrame, measures: Sequence[str]) -> pd.DataFrame:
 
 
 def plots(found: Tables, settings: SamplesSettings) -> style.Figures:
-    """Return the figure: the error, the change of the embeddings, and the error of the covariance itself."""
-    return {"stability_samples": draw(found["summary"], "T", settings.sizes, "number of samples T", absolute=True)}
+    """Return the figure: changes of the error and of the embeddings, and the error of the covariance itself."""
+    return {"stability_samples": draw(found["summary"], "T", settings.sizes, "number of samples T")}
 
 
-def draw(summary: pd.DataFrame, x: str, ticks: Sequence[int], label: str, *, absolute: bool) -> style.Figure:
+def draw(summary: pd.DataFrame, x: str, ticks: Sequence[int], label: str) -> style.Figure:
     """Return a figure of all changes against the number of samples or of features.
 
-    Errors differ between data sets, so the first panel shows the change of the error. With ``absolute`` it is added
-    to the mean error with the true covariance.
+    Errors differ between data sets, so the first panel shows what an estimate adds to the error with the true
+    covariance. Its axis is linear up to 0.1 and logarithmic beyond: small and large changes are both seen.
     """
-    figure, axes = style.subplots(1, 3, width=4.0, height=3.4)
+    figure, axes = style.subplots(1, 3, width=4.2, height=3.7)
     first, *others = axes[0]
     estimates = summary[~summary["model"].isin(TRUTH)]
-    truth = summary[summary["model"].isin(TRUTH)].groupby("model", sort=False)["mae_mean"].first()
     looks = style.looks(estimates["model"].unique())
     for name, part in estimates.groupby("model", sort=False):
-        start = truth[TRUTH[1 if "SVM" in name else 0]] if absolute else 0.0
-        style.curve(first, part, x, "mae_change", base=start, label=name, look=looks[name])
+        style.curve(first, part, x, "mae_change", label=name, look=looks[name])
         for axis, measure in zip(others, CHANGES[1:], strict=True):
             if not (measure == "covariance_error" and "SVM" in name):  # those estimates are the networks' own
                 style.curve(axis, part, x, measure, label=name, look=looks[name])
-    if absolute:
-        for name, error in truth.items():
-            style.reference(first, error, name)
-    else:
-        first.set_yscale("symlog", linthresh=0.1)
-        first.yaxis.set_major_formatter("{x:g}")
-    for axis in (*others, *([first] if absolute else [])):
+    first.set_yscale("symlog", linthresh=0.1, linscale=0.7)
+    first.yaxis.set_major_formatter("{x:g}")
+    first.axhline(0, color=style.GREY, linewidth=1, zorder=1)
+    for axis in others:
         style.log_y(axis)
-    titles = (
-        "test MAE" if absolute else "change of the test MAE",
-        "relative embedding difference",
-        "relative error of the covariance",
+    texts = (
+        ("Error of the predictions", "test MAE added by the estimate"),
+        ("Embeddings of the network", "relative change by the estimate"),
+        ("The estimate itself", "relative error (spectral norm)"),
     )
-    for axis, title in zip(axes[0], titles, strict=True):
+    for axis, (title, quantity) in zip(axes[0], texts, strict=True):
         style.sizes_axis(axis, ticks, label)
         axis.set_title(title)
-    added = "; test MAE: mean with the true covariance, plus the median change" if absolute else ""
-    style.legend_below(figure, first, note=style.MEDIANS + added)
+        axis.set_ylabel(quantity)
+    style.legend_below(figure, first)
     return figure

@@ -13,7 +13,7 @@ import pandas as pd
 from svnn._jobs import Job, Row, derive_seed
 from svnn.experiments import _figure_style as style
 from svnn.experiments._models import FIXED, Config, RealSettings, build, density, fit
-from svnn.experiments._real_data import REAL, load_split, lower_is_better, metric
+from svnn.experiments._real_data import REAL, load_split, lower_is_better, metric, proper_name
 from svnn.experiments._settings import job_grid
 from svnn.experiments._summaries import Tables, by_level, summarise
 from svnn.experiments.stochastic_synthetic import draw_changes, realisations, sparsifiers
@@ -83,5 +83,6 @@ def plots(found: Tables, settings: StochasticRealSettings) -> style.Figures:
         if lower_is_better(dataset):
             style.log_y(axis)
         axis.set_ylabel(f"test {metric(dataset)}")
+        axis.set_title(proper_name(dataset))
     style.legend_below(figure, axis, min(8, 2 * len(axes) + 1), style.ADDED)
     return {"stochastic_real": figure}

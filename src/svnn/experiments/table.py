@@ -22,7 +22,7 @@ from svnn.experiments._models import (
     fit_and_score,
     take_times,
 )
-from svnn.experiments._real_data import FEATURES, REAL, lower_is_better, metric
+from svnn.experiments._real_data import FEATURES, REAL, lower_is_better, metric, proper_name
 from svnn.experiments._summaries import Tables, cell, summarise
 from svnn.experiments.performance import join_times
 
@@ -178,7 +178,7 @@ def plots(found: Tables, settings: TableSettings) -> style.Figures:
             at = models.index(row.model)
             axis.errorbar(row.score_mean, at, xerr=row.score_std, fmt="o", color=colour, capsize=2)
         axis.set_yticks(range(len(models)), models)
-        axis.set_title(dataset)
+        axis.set_title(proper_name(dataset))
         best = "lower" if lower_is_better(dataset) else "higher"
         axis.set_xlabel(f"test {metric(dataset)}, {best} is better")
     return {"table": figure}

@@ -1,5 +1,6 @@
 """Which sparsifier suits some data: ``advise`` compares them on samples that were held out.
 
-``_advisor`` decides, ``_candidates`` holds what it decides between, ``_noise`` compares the spectrum with that of pure
-noise, and ``_advice`` is the answer as an object that prints itself.
+``_advisor`` measures, ``_candidates`` holds what it decides between, ``_ranking`` puts these in the order of
+recommendation, ``_noise`` compares the spectrum with that of pure noise, and ``_advice`` is the answer as an object
+that prints itself.
 """

@@ -8,6 +8,10 @@ from typing import Any
 from sklearn.base import BaseEstimator
 
 from svnn.stability._records import Records, aligned
+from svnn.stability.advice._ranking import PREFERRED, REFERENCE, preferred_kind
+
+#: What the kinds of sparsifiers are called in sentences.
+KINDS = {"threshold": "thresholding rule", "stochastic": "stochastic sparsifier"}
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -20,14 +24,16 @@ class Advice:
         What the covariance looks like.
     estimator : covariance estimator
         The recommended sparsifier, not fitted yet: ready for ``SVNNRegressor(covariance=advice.estimator)``.
-    label : str
-        The same sparsifier as text.
     table : Records
-        All candidates, the best first; ``pandas.DataFrame(advice.table)`` makes a frame of it. Columns: ``estimator``,
-        ``kind`` ("threshold", "stochastic" or "dense"), ``density`` (the share of the pairs that are kept), and two
-        relative errors on held-out samples: ``error`` of a shifted signal, and ``matrix_error`` in the Frobenius norm.
+        All candidates in the order of recommendation, which the notes of :func:`svnn.stability.advise` explain;
+        ``pandas.DataFrame(advice.table)`` makes a frame of it. Columns: ``estimator``, ``kind`` ("threshold",
+        "stochastic" or "dense"), ``density`` (the share of the pairs that are kept), two relative errors on held-out
+        samples: ``error`` of a shifted signal, and ``matrix_error`` in the Frobenius norm, and ``standing``:
+        "preferred" (of the kind that suits the data, and as good as the best), "possible" or "for comparison".
     density : float
         The largest density that was allowed.
+    tolerance : float
+        Errors count as equally good up to this share above the smallest.
     related_share : float
         Estimated share of the pairs of features that are related.
     edge, n_above, variance_above, spread : float, int, float, float
@@ -52,9 +58,9 @@ class Advice:
 
     looks: str
     estimator: BaseEstimator
-    label: str
     table: Records
     density: float
+    tolerance: float
     related_share: float
     edge: float
     n_above: int
@@ -68,8 +74,13 @@ class Advice:
 
     @property
     def row(self) -> dict[str, Any]:
-        """The row of the table that holds the recommendation."""
-        return next(row for row in self.table if row["estimator"] == self.label)
+        """The row of the recommendation, which is the first of the table."""
+        return self.table[0]
+
+    @property
+    def label(self) -> str:
+        """The recommended sparsifier as text."""
+        return str(self.row["estimator"])
 
     @property
     def reasons(self) -> tuple[str, ...]:
@@ -95,37 +106,41 @@ class Advice:
             f"{self.label} keeps {row['density']:.0%} of the pairs. Compared with the covariance of held-out samples, "
             f"it shifts signals with an error of {row['error']:.1%}, and the full sample covariance with an error of "
             f"{whole:.1%}. Both errors include the noise of the held-out samples.",
+            self._why_first(),
         ]
-        other = next(
-            (r for r in self.table if self._is_sparsifier(r) and r["kind"] not in ("dense", row["kind"])), None
-        )
+        other = next((r for r in self.table if r["standing"] != REFERENCE and r["kind"] != row["kind"]), None)
         if other is not None:
-            name = "thresholding rule" if other["kind"] == "threshold" else "stochastic sparsifier"
-            reasons.append(f"The best {name}, {other['estimator']}, has an error of {other['error']:.1%}.")
+            reasons.append(
+                f"The best {KINDS[other['kind']]}, {other['estimator']}, has an error of {other['error']:.1%}."
+            )
         return tuple(text.replace("%", " %") for text in reasons) + self.notes
 
+    def _why_first(self) -> str:
+        kind = preferred_kind(self.looks == "dense")
+        name, near = KINDS[kind], f"within {self.tolerance:.1%} of the smallest error"
+        if self.row["standing"] != PREFERRED:
+            return f"It comes first because its error is the smallest: no {name} is {near}."
+        best = "keeps the fewest pairs" if kind == "stochastic" else "has the smallest error"
+        return f"It comes first because, for a {self.looks} covariance, of every {name} {near} it {best}."
+
     def __str__(self) -> str:
-        best: dict[str, dict[str, Any]] = {}
-        for row in self.table:  # the best row of each class comes first
-            if row["kind"] == "dense" or self._is_sparsifier(row):
-                best.setdefault(row["estimator"].split("(")[0], row)
-        rows = {row["estimator"]: row for row in (*best.values(), self.row)}
+        first: dict[str, dict[str, Any]] = {}
+        for row in self.table:  # the first row of each class
+            if row["kind"] == "dense" or row["standing"] != REFERENCE:
+                first.setdefault(row["estimator"].split("(")[0], row)
         columns = ("density", "error", "matrix_error")
         lines = [
-            ["→" if row is self.row else "", row["estimator"], *(100 * row[c] for c in columns)]
-            for row in sorted(rows.values(), key=lambda row: float(row["error"]))
+            ["→" if row is self.row else "", row["estimator"], *(100 * row[c] for c in columns), row["standing"]]
+            for row in first.values()
         ]
         return "\n".join(
             [
                 f"The covariance looks {self.looks}. Recommended: {self.label}",
                 *(f"- {reason}" for reason in self.reasons),
                 "",
-                aligned(["", "in %", *columns], lines, ".1f"),
+                aligned(["", "in %", *columns, ""], lines, ".1f"),
             ]
         )
 
     def __repr__(self) -> str:
         return f"<Advice: looks {self.looks}, {self.label}>"
-
-    def _is_sparsifier(self, row: dict[str, Any]) -> bool:
-        return row["kind"] != "dense" and bool(row["density"] <= self.density + 1e-9)

@@ -15,6 +15,7 @@ from svnn.stability._records import Records
 from svnn.stability.advice._advice import Advice
 from svnn.stability.advice._candidates import Candidate, Part, candidates, held_out_error
 from svnn.stability.advice._noise import noise_spectrum, related_share
+from svnn.stability.advice._ranking import rank
 
 #: The largest share of the pairs that may be kept where the user sets no limit: a sparsifier drops at least a tenth.
 _MOST = 0.9
@@ -78,10 +79,14 @@ def advise(
               = \frac{\operatorname{tr}((C_m - C) C (C_m - C)) + \sum_{ij} v_{ij} c_{jj}}{\operatorname{tr} C^3},
 
     which is exact over the random masks (mean :math:`C_m`, variance V) and over signals with the held-out covariance:
-    no mask is drawn. The error includes the noise of C, which is the same for all candidates. Only sparsifiers within
-    the ``tolerance`` of the best one are considered. For a sparse covariance the thresholding rule with the smallest
-    error is recommended, for a dense one the stochastic sparsifier with the smallest density. Where no candidate of
-    that kind is good enough, the best of all is recommended.
+    no mask is drawn. The error includes the noise of C, which is the same for all candidates.
+
+    *What comes first.* The recommendation is the first row of the table. The table starts with the candidates of the
+    preferred kind whose errors are within the ``tolerance`` of the smallest: thresholding rules where the covariance
+    looks sparse, by their errors, and stochastic sparsifiers where it looks dense, those that keep the fewest pairs
+    first. The other sparsifiers follow by their errors, so that the best of all comes first where none of the preferred
+    kind is good enough. What is no sparsifier, or keeps more pairs than ``density`` allows, stands at the end, for
+    comparison.
 
     The Frobenius error (``matrix_error``) is reported but does not decide. Of all ways to keep a share of the
     entries, keeping the largest always stays closest to the sample covariance in that norm, but a shifted signal shows
@@ -122,13 +127,13 @@ def advise(
     )
     cv_density = table[cv]["density"]
     dense = related > 0.5 or cv_density > 0.5 or spectrum.spread > _FACTOR_SPREAD
-    pick = _choose(table, budget, tolerance, dense)
+    ranked = rank(table, budget, tolerance, dense)
     return Advice(
         looks="dense" if dense else "sparse",
-        estimator=options[pick].estimator,
-        label=options[pick].label,
-        table=Records(sorted(table, key=lambda row: row["error"])),
+        estimator=next(option.estimator for option in options if option.label == ranked[0]["estimator"]),
+        table=ranked,
         density=budget,
+        tolerance=tolerance,
         related_share=related,
         edge=spectrum.edge,
         n_above=spectrum.n_above,
@@ -184,15 +189,3 @@ def _cross_validated(options: list[Candidate], Z: np.ndarray, n_splits: int, rng
         }
         for option, total, (error, matrix_error) in zip(options, totals, errors, strict=True)
     )
-
-
-def _choose(table: Records, budget: float, tolerance: float, dense: bool) -> int:
-    """Return the number of the recommended candidate."""
-    allowed = [i for i, row in enumerate(table) if row["kind"] != "dense" and row["density"] <= budget + 1e-9]
-    best = min(allowed, key=lambda i: table[i]["error"])
-    limit = (1 + tolerance) * table[best]["error"]
-    kind = "stochastic" if dense else "threshold"
-    good = [i for i in allowed if table[i]["error"] <= limit and table[i]["kind"] == kind]
-    if not good:
-        return best
-    return min(good, key=lambda i: (table[i]["density"] if dense else 0.0, table[i]["error"]))

@@ -1,0 +1,56 @@
+"""The order in which ``advise`` lists sparsifiers: the first of them is the one it recommends."""
+
+from __future__ import annotations
+
+from svnn.stability._records import Records
+
+#: What a candidate is in the table: of the kind that suits the data and as good as the best; another sparsifier; or one
+#: that is only there to compare with.
+STANDINGS = PREFERRED, POSSIBLE, REFERENCE = "preferred", "possible", "for comparison"
+
+
+def preferred_kind(dense: bool) -> str:
+    """Return the kind of sparsifier that suits a covariance that looks dense, or sparse."""
+    return "stochastic" if dense else "threshold"
+
+
+def rank(table: Records, budget: float, tolerance: float, dense: bool) -> Records:
+    """Return the rows in the order of recommendation, with a column ``standing``.
+
+    Parameters
+    ----------
+    table : Records
+        Rows with ``kind``, ``density`` and ``error``.
+    budget : float
+        The largest density that is allowed.
+    tolerance : float
+        Errors count as equally good up to this share above the smallest.
+    dense : bool
+        Whether the covariance looks dense.
+
+    Returns
+    -------
+    Records
+
+    Examples
+    --------
+    >>> from svnn.stability._records import Records
+    >>> rows = [("a", "dense", 1.0, 0.1), ("b", "threshold", 0.5, 0.2), ("c", "stochastic", 0.4, 0.203)]
+    >>> table = Records(dict(zip(("estimator", "kind", "density", "error"), row)) for row in rows)
+    >>> [(row["estimator"], row["standing"]) for row in rank(table, 0.9, 0.025, dense=True)]
+    [('c', 'preferred'), ('b', 'possible'), ('a', 'for comparison')]
+    """
+    kind = preferred_kind(dense)
+    allowed = [row["kind"] != "dense" and row["density"] <= budget + 1e-9 for row in table]
+    smallest = min((row["error"] for row, fits in zip(table, allowed, strict=True) if fits), default=0.0)
+    ranked = []
+    for row, fits in zip(table, allowed, strict=True):
+        good = row["kind"] == kind and row["error"] <= (1 + tolerance) * smallest
+        standing = (PREFERRED if good else POSSIBLE) if fits else REFERENCE
+        ranked.append({**row, "standing": standing})
+    fewest = [row["density"] if dense and row["standing"] == PREFERRED else 0.0 for row in ranked]
+    order = sorted(
+        range(len(ranked)),
+        key=lambda i: (STANDINGS.index(ranked[i]["standing"]), fewest[i], ranked[i]["error"]),
+    )
+    return Records(ranked[i] for i in order)
