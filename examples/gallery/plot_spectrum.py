@@ -30,4 +30,5 @@ for axis, table, title in zip(axes, (X, shuffled), ("breast cancer", "the same c
     )
 
 # %%
-# A table whose spectrum looks like the right one has no covariance to learn from: use another model.
+# A table whose spectrum looks like the right one has no covariance to learn from: use another model. The edge is one for many
+# samples of normal columns; with few samples, or columns with heavy tails, noise can pass it a little.

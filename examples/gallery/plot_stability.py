@@ -3,7 +3,7 @@ Stability: a curve and a certificate
 ====================================
 
 A covariance is estimated, so a new sample gives another one. How far does a trained network move? A curve measures it for a growing
-number of samples; a certificate bounds it for one change, whatever the rows.
+number of samples; a certificate bounds it for one change of the covariance.
 """
 
 import numpy as np
@@ -38,3 +38,7 @@ bound = certificate(model, model.covariance_, estimate, rows)
 moved = np.abs(model.on(estimate).predict(rows) - model.predict(rows))
 print(f"certified: {float(bound):.2f}; the largest move that was seen: {moved.max():.2f}")
 print("no prediction moved further:", bool(moved.max() <= float(bound)))
+
+# %%
+# A bound that holds in the worst case is far above what is typical. It falls with the difference of the covariances and with the
+# gains of the filters; use it to compare models and covariances, and the curve to see what happens on average.
