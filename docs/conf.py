@@ -115,8 +115,26 @@ def plain_references(app: object, what: str, name: str, member: object, options:
     lines[:] = [re.sub(r":(?:ref|term):`([^`<]*?)(?: <[^`]*>)?`", r"``\1``", line) for line in lines]
 
 
+def bunches_as_lists(app: object, what: str, name: str, member: object, options: object, lines: list[str]) -> None:
+    """Turn what is in a Bunch, indented lines ``X : float64 array``, into a list."""
+    if "Bunch with" not in [line.strip() for line in lines]:
+        return
+    start = [line.strip() for line in lines].index("Bunch with")
+    end = next((i for i in range(start + 1, len(lines)) if not lines[i].startswith("    ")), len(lines))
+    found = ["Bunch with", ""]
+    for line in lines[start + 1 : end]:
+        named = re.match(r"    (\w+(?:, \w+)*)(?: : (.*)|((?:, .*)?))$", line)
+        if named:
+            names = ", ".join(f"``{each}``" for each in named[1].split(", "))
+            found.append(f"    - {names}: {named[2]}" if named[2] else f"    - {names}")
+        else:
+            found.append(f"      {line.strip()}")
+    lines[start:end] = found
+
+
 def setup(app: object) -> None:
     """Register what is above."""
     app.connect("source-read", read_page)
     app.connect("autodoc-skip-member", inherited)
     app.connect("autodoc-process-docstring", plain_references)
+    app.connect("autodoc-process-docstring", bunches_as_lists, priority=400)  # before napoleon

@@ -46,7 +46,7 @@ for name, estimator in estimators.items():
     print(f"{name:15} error {error:.2f}")
 
 # %%
- ACV and RCV drop entries at random and keep the large ones more often; they are made for dense
+# ACV and RCV drop entries at random and keep the large ones more often; they are made for dense
 # covariances and cheaper networks, and are no better estimates. Ledoit and Wolf's shrinkage keeps all pairs.
 #
 # What would the library choose? ``advise`` compares them by cross-validation on your data:
