@@ -1,4 +1,4 @@
-"""Sphinx builds the site from the pages in docs/ and the scripts in examples/gallery/: ``make docs``, nothing fetched."""
+"""The site, built by Sphinx from the pages in docs/ and the scripts in examples/gallery/: ``make docs``."""
 
 from __future__ import annotations
 
@@ -7,6 +7,8 @@ import re
 from pathlib import Path
 
 import matplotlib
+from matplotlib.figure import Figure
+from sphinx_gallery.scrapers import figure_rst
 from sphinx_gallery.sorting import ExplicitOrder
 
 import svnn
@@ -73,7 +75,21 @@ ORDER = [
     "plot_large.py",
     "plot_save.py",
 ]
+
+
+def lone_figures(block: tuple, variables: dict, config: dict) -> str:
+    """Show the figures of a block that pyplot does not know, such as that of ``svnn.comparison.plot``."""
+    found = []
+    for figure in variables["example_globals"].values():
+        if isinstance(figure, Figure) and not hasattr(figure, "number"):
+            figure.number = None  # shown: the next blocks pass it over
+            found.append(next(variables["image_path_iterator"]))
+            figure.savefig(found[-1], dpi=160)
+    return figure_rst(found, config["src_dir"])
+
+
 sphinx_gallery_conf = {
+    "image_scrapers": ("matplotlib", lone_figures),
     "examples_dirs": "../examples/gallery",
     "gallery_dirs": "auto_examples",
     "within_subsection_order": ExplicitOrder(ORDER),
@@ -123,12 +139,11 @@ def bunches_as_lists(app: object, what: str, name: str, member: object, options:
     end = next((i for i in range(start + 1, len(lines)) if not lines[i].startswith("    ")), len(lines))
     found = ["Bunch with", ""]
     for line in lines[start + 1 : end]:
-        named = re.match(r"    (\w+(?:, \w+)*)(?: : (.*)|((?:, .*)?))$", line)
-        if named:
-            names = ", ".join(f"``{each}``" for each in named[1].split(", "))
-            found.append(f"    - {names}: {named[2]}" if named[2] else f"    - {names}")
+        if line.startswith("     "):
+            found.append(line)
         else:
-            found.append(f"      {line.strip()}")
+            names, _, rest = line.strip().partition(" : ")
+            found.append(f"    - ``{names}``: {rest}" if rest else f"    - {names}")
     lines[start:end] = found
 
 

@@ -2,9 +2,9 @@
 Brain age, and the bias that has to go
 ======================================
 
-The cortex gets thinner with age. A model that tells the age from the thickness of 68 regions says how old a brain looks, and the
-difference to the true age, the *gap*, is used as a marker of health. There is a trap: every such model draws its predictions
-towards the mean age, so the young look too old and the old too young, whatever their health.
+The cortex gets thinner with age. A model that tells the age from the thickness of 68 regions says how old a brain
+looks, and the difference to the true age, the *gap*, is used as a marker of health. There is a trap: every such model
+draws its predictions towards the mean age, so the young look too old and the old too young, whatever their health.
 """
 
 import matplotlib.pyplot as plt
@@ -34,8 +34,8 @@ print(f"mean absolute error: {np.abs(gap).mean():.1f} years")
 print(f"correlation of the gap with age: {np.corrcoef(gap, age)[0, 1]:.2f}")
 
 # %%
-# The usual correction learns the line of the gap against the age and subtracts it. It must be learned from other people than those
-# it is applied to: here from one half for the other half.
+# The usual correction learns the line of the gap against the age and subtracts it. It must be learned from other people
+# than those it is applied to: here from one half for the other half.
 
 first = np.random.default_rng(0).permutation(len(X)) < len(X) // 2
 corrected = np.empty_like(gap)
@@ -56,5 +56,5 @@ axes[1].set(xlabel="age (years)", ylabel="predicted - true age (years)", title="
 axes[1].legend(frameon=False)
 
 # %%
-# The corrected gap uses the true age, so it is no prediction of it: report the error of the uncorrected predictions, and compare
-# groups by the corrected gap.
+# The corrected gap uses the true age, so it is no prediction of it: report the error of the uncorrected predictions,
+# and compare groups by the corrected gap.

@@ -2,9 +2,9 @@
 Which model suits a table?
 ==========================
 
-``compare`` runs the S-VNN, the same network without edges and on the dense covariance, and the models that one would try, on the
-same splits. What has to be chosen or scaled is learned from the training rows of each split. ``svnn compare FILE --target COLUMN``
-does the same from the command line, and writes a report.
+``compare`` runs the S-VNN, the same network without edges and on the dense covariance, and the models that one would
+try, on the same splits. What has to be chosen or scaled is learned from the training rows of each split. ``svnn
+compare FILE --target COLUMN`` does the same from the command line, and writes a report.
 """
 
 from svnn.comparison import compare, plot
@@ -13,10 +13,11 @@ from svnn.datasets import load_tecator
 data = load_tecator(target="protein")
 models = ["S-VNN", "without edges", "ridge", "SVM", "boosting", "always the mean"]
 found = compare(data.X, data.y, quick=True, models=models, name="Tecator, protein")
-plot(found)
+figure = plot(found)
 
 # %%
-# Three sentences that are true to the scores: which model to use, whether the covariance helps, and what to keep in mind.
+# Three sentences that are true to the scores: which model to use, whether the covariance helps, and what to keep in
+# mind.
 
 for sentence in found.sentences():
     print("-", sentence)

@@ -2,8 +2,8 @@
 Genes: two kinds of leukaemia
 =============================
 
-Thousands of genes, a few dozen patients: the sample covariance of so few samples is mostly noise, and a threshold leaves the pairs
-that stand out. Which genes move the answer?
+Thousands of genes, a few dozen patients: the sample covariance of so few samples is mostly noise, and a threshold
+leaves the pairs that stand out. Which genes move the answer?
 """
 
 import numpy as np
@@ -41,10 +41,8 @@ print({part: round(float(weight), 2) for part, weight in model.blend_.items()})
 print(f"{model.covariance_estimator_.density_:.2%} of the pairs are kept")
 
 # %%
-# Contributions to the evidence for AML, with the names of the genes in this copy of the table. ``logit=True`` explains the evidence
-# and not the probability, which is near 0 or 1 for most samples.
+# Contributions to the evidence for AML, with the names of the genes in this copy of the table. ``logit=True`` explains
+# the evidence and not the probability, which is near 0 or 1 for most samples.
 
 found = feature_contributions(model, X[test][:, kept], class_="AML", logit=True)
-ContributionsDisplay.from_contributions(
-    found, names[kept], X=X[test][:, kept], unit="log odds of AML", max_features=12
-)
+ContributionsDisplay.from_contributions(found, names[kept], X=X[test][:, kept], unit="log odds of AML", max_features=12)

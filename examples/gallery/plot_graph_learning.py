@@ -2,9 +2,9 @@
 Graph learning: a torch loop of your own
 ========================================
 
-``svnn.nn.SVNN`` is a torch module that gets the graph with every call, so it fits into any training loop. Here the nodes are the 64
-pixels of handwritten digits, and the graph is their thresholded covariance: pixels that light up together are neighbours, and
-nobody told the network where they lie.
+``svnn.nn.SVNN`` is a torch module that gets the graph with every call, so it fits into any training loop. Here the
+nodes are the 64 pixels of handwritten digits, and the graph is their thresholded covariance: pixels that light up
+together are neighbours, and nobody told the network where they lie.
 """
 
 import matplotlib.pyplot as plt
@@ -53,9 +53,9 @@ for name, accuracy in curves.items():
     print(f"{name}: {last.mean():.1%} right at the end, from {last.min():.1%} to {last.max():.1%} over three seeds")
 
 figure, axes = plt.subplots(1, 2, figsize=(9.5, 4), layout="constrained")
-axes[0].imshow(mean.reshape(8, 8), cmap="Greys")
+axes[0].imshow(mean.reshape(8, 8), cmap="Greys", vmax=40)
 for i, j in np.argwhere(np.triu(graph.covariance_, 1)):
-    axes[0].plot([i % 8, j % 8], [i // 8, j // 8], color="#D55E00", alpha=0.25, linewidth=0.7)
+    axes[0].plot([i % 8, j % 8], [i // 8, j // 8], color="#D55E00", alpha=0.5, linewidth=0.8)
 axes[0].set(title="pixels and the pairs that were kept", xticks=[], yticks=[])
 for (name, accuracy), colour, line in zip(curves.items(), ("#D55E00", "#5A5A5A"), "-:", strict=False):
     axes[1].plot(accuracy.mean(0), line, color=colour, label=name)
@@ -64,8 +64,8 @@ axes[1].set(xlabel="epoch", ylabel="accuracy on test rows", ylim=(0.8, 1))
 axes[1].legend(frameon=False)
 
 # %%
-# The same graph serves any other graph network. With PyTorch Geometric (``pip install torch_geometric``) the entries that were kept
-# are edges with weights:
+# The same graph serves any other graph network. With PyTorch Geometric (``pip install torch_geometric``) the entries
+# that were kept are edges with weights:
 
 try:
     from torch_geometric.nn import TAGConv

@@ -2,8 +2,8 @@
 Five thousand features
 ======================
 
-The full covariance of N features has N² entries. Beyond 4096 features the sparsifiers compute it in tiles and keep what survives the
-threshold, so the full matrix never exists. The same works for 100,000 features on one machine.
+The full covariance of N features has N² entries. Beyond 4096 features the sparsifiers compute it in tiles and keep
+what survives the threshold, so the full matrix never exists. The same works for 100,000 features on one machine.
 """
 
 import time
@@ -33,11 +33,14 @@ axes[0].set_title("entries that were kept, first 300 features", y=1.08)
 axes[1].loglog(sizes, dense, "s--", color="#5A5A5A", label="full matrix")
 axes[1].loglog(sizes, kept, "o-", color="#D55E00", label="what is kept")
 axes[1].set(xlabel="features", ylabel="memory (MB)", title="storage in double precision")
+axes[1].set_xticks(sizes, [str(n) for n in sizes], minor=False)
+axes[1].minorticks_off()
 axes[1].legend(frameon=False)
 
 # %%
-# A model trains on it as on any other table. The target of this example is linear in the features, and the fitted blend finds that
-# out: it says which part of the model, networks with edges, networks without them or a line, earned how much weight.
+# A model trains on it as on any other table. The target of this example is linear in the features, and the fitted blend
+# finds that out: it says which part of the model, networks with edges, networks without them or a line, earned how much
+# weight.
 
 model = SVNNRegressor(members=2, max_epochs=10, random_state=0).fit(X[:300], y[:300])
 print(model)

@@ -2,8 +2,8 @@
 A report to show to a colleague
 ===============================
 
-``model.report`` writes one HTML file with three sentences on top, scores, the covariance and how dense it is, a graph with a slider,
-the filters, contributions and stability. It holds all that it shows and fetches nothing.
+``model.report`` writes one HTML file with three sentences on top, scores, the covariance and how dense it is, a graph
+with a slider, the filters, contributions and stability. It holds all that it shows and fetches nothing.
 """
 
 import html

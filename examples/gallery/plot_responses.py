@@ -2,9 +2,9 @@
 What the filters learned
 ========================
 
-A layer multiplies each direction of the covariance, an eigenvector, by a number that depends on its eigenvalue: the frequency
-response. Principal components would cut off all small eigenvalues. A network decides by itself, and on spectra it gives the small
-ones weight.
+A layer multiplies each direction of the covariance, an eigenvector, by a number that depends on its eigenvalue: the
+frequency response. Principal components would cut off all small eigenvalues. A network decides by itself, and on
+spectra it gives the small ones weight.
 """
 
 import matplotlib.pyplot as plt
@@ -22,7 +22,7 @@ ResponseDisplay.from_estimator(on_log, ax=axes[0])
 ResponseDisplay.from_estimator(on_cov, ax=axes[1])
 
 # %%
-# On the left a network on the logarithm of the covariance of Tecator's spectra, the default up to 1000 features: there, eigenvalues
-# that are a thousand times smaller are still told apart. On the right the network of the paper, a polynomial of the covariance
-# itself, on synthetic data. A steep response means that outputs
-# move much when eigenvalues do, so flat ones are stable.
+# On the left a network on the logarithm of the covariance of Tecator's spectra, the default up to 1000 features: there,
+# eigenvalues that are a thousand times smaller are still told apart. On the right the network of the paper, a
+# polynomial of the covariance itself, on synthetic data. A steep response means that outputs move much when eigenvalues
+# do, so flat ones are stable.

@@ -2,10 +2,11 @@
 Returns: a graph of stocks, and how much the market will move
 =============================================================
 
-Stocks move together because the market does, and beyond that within their sector. Without the market's part, the pairs that a
-threshold keeps draw the sectors. Nothing but prices is used.
+Stocks move together because the market does, and beyond that within their sector. Without the market's part, the
+pairs that a threshold keeps draw the sectors: nothing but prices is used, and the colours are painted on afterwards.
 """
 
+import matplotlib.pyplot as plt
 import numpy as np
 from sklearn.linear_model import RidgeCV
 
@@ -39,11 +40,16 @@ kept = np.argwhere(np.triu(graph.covariance_, 1))
 inside = np.mean(sectors[kept[:, 0]] == sectors[kept[:, 1]])
 chance = np.mean(sectors[:, None] == sectors)
 print(f"{inside:.0%} of the {len(kept)} edges join two stocks of one sector; by chance it would be {chance:.0%}")
-GraphDisplay.from_estimator(graph, names=names)
+display = GraphDisplay.from_estimator(graph, names=names, n_names=0)
+points = []
+for sector, colour in zip(sorted(set(sectors)), plt.cm.tab10.colors, strict=False):
+    across, up = display.positions_[sectors[display.nodes_] == sector].T
+    points.append(display.ax_.scatter(across, up, s=26, color=colour, edgecolor="white", zorder=3, label=sector))
+display.ax_.legend(handles=points, loc="center left", bbox_to_anchor=(0.98, 0.5), fontsize=8)
 
 # %%
-# How much will the market move in the next five days? Days are split by time. The rival is a line through the volatility of the
-# last five days, which is hard to beat.
+# How much will the market move in the next five days? Days are split by time. The rival is a line through the
+# volatility of the last five days, which is hard to beat.
 
 train, test = split != "test", split == "test"
 recent = np.log(np.abs(X).mean((1, 2)))[:, None]
@@ -55,5 +61,6 @@ print(f"R² of the network: {model.score(sizes[test], y[test]):.2f}")
 print(f"R² of last week's value: {1 - np.mean((recent[test, 0] - y[test]) ** 2) / y[test].var():.2f}")
 
 # %%
-# Where a line through one number does as well as the network, or better, take the line: hundreds of columns whose common part is
-# all that counts are no job for this library. The graph above is of use all the same, for portfolios say.
+# Where a line through one number does as well as the network, or better, take the line: hundreds of columns whose
+# common part is all that counts are no job for this library. The graph above is of use all the same, for portfolios
+# say.

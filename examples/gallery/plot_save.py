@@ -2,8 +2,8 @@
 Saving and loading a model
 ==========================
 
-A model is written as safetensors and JSON, never as pickle: reading a file runs no code. The loaded model predicts the same
-numbers, and knows the names of its columns.
+A model is written as safetensors and JSON, never as pickle: reading a file runs no code. The loaded model predicts
+the same numbers, and knows the names of its columns.
 """
 
 import os

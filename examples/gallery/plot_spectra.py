@@ -2,9 +2,10 @@
 Spectra: how much fat is in the meat?
 =====================================
 
-An instrument of Tecator shines near-infrared light through 215 samples of meat and records how much of it is absorbed at 100
-wavelengths. Neighbouring wavelengths say nearly the same, and what tells fat from water is a small difference between them. Such
-differences are directions in which the data vary little, and a network on the covariance can give them weight.
+An instrument of Tecator shines near-infrared light through 215 samples of meat and records how much of it is absorbed
+at 100 wavelengths. Neighbouring wavelengths say nearly the same, and what tells fat from water is a small difference
+between them. Such differences are directions in which the data vary little, and a network on the covariance can give
+them weight.
 """
 
 import matplotlib.pyplot as plt
@@ -33,15 +34,17 @@ for name, model in models.items():
     print(f"{name:14} mean absolute error {errors[name]:.2f} percent of fat")
 
 # %%
-# The network without edges is the same model that may not use the covariance: the gap between the first two lines is what the
-# covariance is worth. The fitted weights say the same from the inside: most of the blend is on the networks with edges.
+# The network without edges is the same model that may not use the covariance: the gap between the first two lines is
+# what the covariance is worth. The fitted weights say the same from the inside: most of the blend is on the networks
+# with edges.
 
 model = models["S-VNN"]
 print({part: round(float(weight), 2) for part, weight in model.blend_.items()})
 
 # %%
-# Which wavelengths does a prediction rest on, and which directions of the covariance? The contributions of both add up to the
-# prediction.
+# Which wavelengths does a prediction rest on, and which directions of the covariance? The contributions of both add up
+# to the prediction. Single wavelengths contribute more than there is fat, with both signs, and nearly cancel: it is
+# their differences that count.
 
 wavelengths = feature_contributions(model, X_test)
 directions = eigenvector_contributions(model, X_test)
@@ -59,4 +62,6 @@ axes[2].set(xlabel="wavelength (nm)", ylabel="percent of fat", title="mean size 
 # The first direction has nearly all of the variance, and a small part of the contributions:
 
 for j in range(4):
-    print(f"direction {j + 1}: {directions.explained_variance_ratio[j]:.2%} of the variance, {share[j]:.0%} of the work")
+    print(
+        f"direction {j + 1}: {directions.explained_variance_ratio[j]:.2%} of the variance, {share[j]:.0%} of the work"
+    )

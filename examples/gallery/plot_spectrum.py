@@ -2,8 +2,8 @@
 Is there anything in the covariance?
 ====================================
 
-Even columns that have nothing to do with each other give a sample covariance with large and small eigenvalues. The law of
-Marchenko and Pastur says how large noise alone can make them. What is above its edge is structure.
+Even columns that have nothing to do with each other give a sample covariance with large and small eigenvalues. The
+law of Marchenko and Pastur says how large noise alone can make them. What is above its edge is structure.
 """
 
 import matplotlib.pyplot as plt
@@ -20,7 +20,7 @@ shuffled = rng.permuted(X, axis=0)  # every column on its own: the same columns,
 figure, axes = plt.subplots(1, 2, figsize=(10.5, 4), layout="constrained")
 for axis, table, title in zip(axes, (X, shuffled), ("breast cancer", "the same columns, shuffled"), strict=True):
     SpectrumDisplay.from_data(table, ax=axis)
-    axis.set_title(title)
+    axis.set_title(title, loc="left")
     eigenvalues = np.linalg.eigvalsh(np.corrcoef(table.T))
     edge = marchenko_pastur_edge(*table.shape)
     above = eigenvalues > edge
@@ -30,5 +30,5 @@ for axis, table, title in zip(axes, (X, shuffled), ("breast cancer", "the same c
     )
 
 # %%
-# A table whose spectrum looks like the right one has no covariance to learn from: use another model. The edge is one for many
-# samples of normal columns; with few samples, or columns with heavy tails, noise can pass it a little.
+# A table whose spectrum looks like the right one has no covariance to learn from: use another model. The edge is one
+# for many samples of normal columns; with few samples, or columns with heavy tails, noise can pass it a little.

@@ -2,8 +2,8 @@
 Stability: a curve and a certificate
 ====================================
 
-A covariance is estimated, so a new sample gives another one. How far does a trained network move? A curve measures it for a growing
-number of samples; a certificate bounds it for one change of the covariance.
+A covariance is estimated, so a new sample gives another one. How far does a trained network move? A curve measures it
+for a growing number of samples; a certificate bounds it for one change of the covariance.
 """
 
 import numpy as np
@@ -29,8 +29,8 @@ StabilityDisplay.from_estimator(
 )
 
 # %%
-# The network was trained on the true covariance, and then run on estimates. No prediction for the given rows can move further than
-# the certificate says:
+# The network was trained on the true covariance, and then run on estimates. No prediction for the given rows can move
+# further than the certificate says:
 
 rows = data.X[800:900]
 estimate = HardThreshold().fit((data.X[900:1400] - data.X[900:1400].mean(0)) / data.X[900:1400].std(0)).covariance_
@@ -40,5 +40,5 @@ print(f"certified: {float(bound):.2f}; the largest move that was seen: {moved.ma
 print("no prediction moved further:", bool(moved.max() <= float(bound)))
 
 # %%
-# A bound that holds in the worst case is far above what is typical. It falls with the difference of the covariances and with the
-# gains of the filters; use it to compare models and covariances, and the curve to see what happens on average.
+# A bound that holds in the worst case is far above what is typical. It falls with the difference of the covariances and
+# with the gains of the filters; use it to compare models and covariances, and the curve to see what happens on average.

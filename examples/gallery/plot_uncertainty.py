@@ -2,8 +2,9 @@
 How far off may a prediction be?
 ================================
 
-With ``return_std=True`` the model also says how far targets are expected to lie from its predictions. Does it keep its word? Count
-how many targets of new rows lie within a number of standard deviations, and compare with the normal distribution.
+With ``return_std=True`` the model also says how far targets are expected to lie from its predictions. Does it keep
+its word? Count how many targets of new rows lie within a number of standard deviations, and compare with the normal
+distribution.
 """
 
 import matplotlib.pyplot as plt

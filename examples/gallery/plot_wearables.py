@@ -2,8 +2,8 @@
 Wearables: activities of people that the model has not met
 ==========================================================
 
-Sensors on the body record what people do. Windows of one person resemble each other, so a random split lets the model recognise the
-person, and promises more than a new customer will see. Split by person.
+Sensors on the body record what people do. Windows of one person resemble each other, so a random split lets the model
+recognise the person, and promises more than a new customer will see. Split by person.
 """
 
 import numpy as np
@@ -28,8 +28,8 @@ except FileNotFoundError:  # SVNN_DATA does not name a folder with the recording
 print(f"{source}: {len(X)} windows, {X.shape[1]} channels, {len(set(activity))} activities, {len(set(person))} people")
 
 # %%
-# Every channel is a node of the graph, and statistics of its window are the values of the node. The covariance of the channels
-# is learned from the training rows.
+# Every channel is a node of the graph, and statistics of its window are the values of the node. The covariance of the
+# channels is learned from the training rows.
 
 
 def predictions(train: np.ndarray) -> np.ndarray:
