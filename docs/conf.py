@@ -46,6 +46,9 @@ mathjax_path = "tex-svg.js"
 myst_enable_extensions = ["dollarmath", "colon_fence"]
 myst_heading_anchors = 4
 
+# The gallery is configured by a function, which Sphinx cannot keep on disk: it then reads all pages anew.
+suppress_warnings = ["config.cache"]
+
 autosummary_generate = True
 autosummary_imported_members = True
 autosummary_ignore_module_all = False
@@ -55,6 +58,7 @@ napoleon_google_docstring = False
 napoleon_use_rtype = False
 napoleon_use_param = False
 napoleon_use_ivar = True
+napoleon_custom_sections = ["Shapes"]
 
 #: The pages of the gallery in the order of the site: jobs first, then one question each.
 ORDER = [
@@ -95,6 +99,7 @@ sphinx_gallery_conf = {
     "within_subsection_order": ExplicitOrder(ORDER),
     "download_all_examples": False,
     "show_memory": False,
+    "capture_repr": ("_repr_html_",),
     "show_signature": False,
     "remove_config_comments": True,
     "min_reported_time": 0,

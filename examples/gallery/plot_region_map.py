@@ -26,8 +26,8 @@ OUTER = {
     "middletemporal": (0.62, 0.22), "inferiortemporal": (0.74, 0.08), "temporalpole": (0.44, 0.12),
 }  # fmt: skip
 INNER = {
-    "rostralanteriorcingulate": (0.20, 0.48), "caudalanteriorcingulate": (0.31, 0.70),
-    "posteriorcingulate": (0.53, 0.68),
+    "rostralanteriorcingulate": (0.20, 0.48), "caudalanteriorcingulate": (0.30, 0.75),
+    "posteriorcingulate": (0.54, 0.66),
     "isthmuscingulate": (0.64, 0.50), "medialorbitofrontal": (0.17, 0.24), "paracentral": (0.55, 0.90),
     "precuneus": (0.74, 0.77), "cuneus": (0.91, 0.60), "pericalcarine": (0.82, 0.43), "lingual": (0.80, 0.25),
     "parahippocampal": (0.55, 0.30), "entorhinal": (0.38, 0.17), "fusiform": (0.60, 0.10),
@@ -60,7 +60,7 @@ for column, (side, hemisphere) in enumerate((("lh", "left"), ("rh", "right"))):
         colour = [years[f"{side}_{region}_thickness"] for region in places]
         drawn = axis.scatter(x, z, s=700, c=colour, cmap="viridis", vmin=0, vmax=max(years.values()), edgecolor="white")
         for region, a, b in zip(places, x, z, strict=True):
-            label = axis.text(a, b - 0.055, region, ha="center", va="top", fontsize=7.5)
+            label = axis.text(a, b - 0.055, region, ha="center", va="top", fontsize=8.5)
             label.set_path_effects([withStroke(linewidth=2.5, foreground="white")])
         axis.set(xlim=(-0.12, 1.12), ylim=(-0.08, 1.05), title=f"{hemisphere} hemisphere, {view} side")
         axis.axis("off")
