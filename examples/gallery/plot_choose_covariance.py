@@ -3,7 +3,7 @@ Choosing a covariance
 =====================
 
 The same hundred samples of forty features, and six ways to estimate their covariance. The truth is sparse: a tenth of
-the pairs are related. Grey pairs were dropped.
+the pairs are related. Estimates are above the diagonals and the truth is below them; grey pairs were dropped.
 """
 
 import matplotlib.pyplot as plt
@@ -30,7 +30,7 @@ for axis, (name, estimator) in zip(axes.flat, estimators.items(), strict=True):
     C = estimator.fit(X).covariance_
     # One axis gets both: the truth below the diagonal and the estimate above it.
     CovarianceDisplay.from_matrix(truth, C, ax=axis)
-    axis.set_title(f"{name} above the diagonal, truth below", loc="left", fontsize=9.5)
+    axis.set_title(f"{name}; below: truth", loc="left", fontsize=9.5)
     axis.set(xlabel="", yticks=[])
     off = ~np.eye(len(C), dtype=bool)
     error = np.linalg.norm(C - truth) / np.linalg.norm(truth)
