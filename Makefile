@@ -9,7 +9,7 @@ STAMP := $(VENV)/installed
 PIP_INSTALL := -m pip install --quiet --disable-pip-version-check
 PYTEST := -m pytest -n auto --dist worksteal
 
-.PHONY: help demo test test-plain test-oldest test-all lint format coverage dist defaults rivals uncertainty inspection bench bench-gpu clean
+.PHONY: help demo test test-plain test-oldest test-all lint format coverage docs dist defaults rivals uncertainty inspection bench bench-gpu clean
 
 help:
 	@echo "make demo      set up, compare S-VNNs with other models on built-in spectra, write runs/demo/"
@@ -17,6 +17,7 @@ help:
 	@echo "make test-all  make test, then the tests without the numba kernels (make test-plain)"
 	@echo "               and with the oldest versions allowed (make test-oldest)"
 	@echo "make coverage  which lines and branches the tests reach; writes runs/coverage/"
+	@echo "make docs      build the site with its gallery in docs/_build/html (SVNN_DATA adds pages with real data)"
 	@echo "make dist      build wheel and sdist, check them, install the wheel in an empty environment and run the"
 	@echo "               README's quickstart there"
 	@echo "make defaults  how well the default estimators predict (SVNN_DATA adds the real data sets)"
@@ -65,6 +66,10 @@ lint: $(STAMP)
 # Without the compiled kernels, whose lines no coverage tool can see.
 coverage: $(STAMP)
 	SVNN_NUMBA=0 $(BIN)/python $(PYTEST) --cov --cov-report=term --cov-report=html:runs/coverage
+
+# Nothing is fetched; a warning is an error.
+docs: $(STAMP)
+	$(BIN)/python -m sphinx -W --keep-going -b html docs docs/_build/html
 
 dist: $(STAMP)
 	rm -rf dist $(EMPTY)

@@ -28,8 +28,10 @@ class Spectrum:
 
     Attributes
     ----------
-    low, high : float
-        Ends of an interval that covers all eigenvalues.
+    low : float
+        The lower end of an interval that covers all eigenvalues.
+    high : float
+        Its upper end.
     eigenvalues : ndarray of shape (N,) or None
         All of them, where N is small.
     failure : float

@@ -1,0 +1,82 @@
+"""The gallery: every script runs, with the data at hand and without, and draws the picture that its page opens with."""
+
+from __future__ import annotations
+
+import ast
+import os
+import re
+from pathlib import Path
+
+import pytest
+
+matplotlib = pytest.importorskip("matplotlib")
+pytest.importorskip("pandas")
+
+ROOT = Path(__file__).parents[1]
+SCRIPTS = sorted((ROOT / "examples" / "gallery").glob("plot_*.py"))
+#: Scripts whose data may be absent: they run on made-up data then.
+WITH_DATA = [path for path in SCRIPTS if "FileNotFoundError" in path.read_text(encoding="utf-8")]
+
+
+@pytest.fixture
+def run(capsys, monkeypatch, tmp_path):
+    """Run a script in an empty folder; return its names, what it printed, and how many figures it made."""
+    matplotlib.use("Agg")
+    from matplotlib import pyplot as plt
+    from matplotlib.figure import Figure
+
+    def run_script(path):
+        plt.close("all")
+        monkeypatch.chdir(tmp_path)
+        names = {"__name__": "__main__"}
+        exec(compile(path.read_text(encoding="utf-8"), str(path), "exec"), names)
+        figures = {*map(plt.figure, plt.get_fignums()), *(each for each in names.values() if isinstance(each, Figure))}
+        return names, capsys.readouterr().out, len(figures)
+
+    yield run_script
+    plt.close("all")
+    assert not list(tmp_path.iterdir()), "a script leaves files behind"
+
+
+@pytest.mark.parametrize("path", SCRIPTS, ids=lambda path: path.stem)
+def test_every_script_runs_and_draws(path, run):
+    names, printed, n_figures = run(path)
+    assert n_figures == 1
+    assert printed or path.stem == "plot_responses"
+    assert "nan" not in printed.lower()
+    if "bound" in names:
+        assert names["moved"].max() <= float(names["bound"])
+    if "total" in names:  # contributions add up
+        assert "largest gap: " in printed and float(re.search(r"largest gap: (\S+)", printed)[1]) < 1e-2
+
+
+@pytest.mark.skipif(not os.environ.get("SVNN_DATA"), reason="the scripts run without data anyway")
+@pytest.mark.parametrize("path", WITH_DATA, ids=lambda path: path.stem)
+def test_scripts_run_on_made_up_data_and_say_so(path, run, monkeypatch):
+    monkeypatch.delenv("SVNN_DATA")
+    _, printed, n_figures = run(path)
+    assert n_figures == 1 and printed.startswith("made-up ")
+
+
+def test_the_network_on_the_covariance_is_ahead_on_spectra(run):
+    errors = run(ROOT / "examples" / "gallery" / "plot_spectra.py")[0]["errors"]
+    assert min(errors, key=errors.get) == "S-VNN" and errors["S-VNN"] < errors["without edges"] / 2
+
+
+def test_correction_of_brain_age_takes_the_bias_away(run):
+    names = run(ROOT / "examples" / "gallery" / "plot_brain_age.py")[0]
+    np = names["np"]
+    before, after = (abs(np.corrcoef(names[gap], names["age"])[0, 1]) for gap in ("gap", "corrected"))
+    assert before > 0.3 and after < 0.1
+
+
+@pytest.mark.parametrize("path", SCRIPTS, ids=lambda path: path.stem)
+def test_every_script_opens_with_a_title_and_is_on_the_site(path):
+    title, line, *rest = ast.get_docstring(ast.parse(path.read_text(encoding="utf-8"))).splitlines()
+    assert set(line) == {"="} and len(line) == len(title) and len(" ".join(rest)) > 80
+    assert f'"{path.name}"' in (ROOT / "docs" / "conf.py").read_text(encoding="utf-8")
+    assert f"gallery/{path.name})" in (ROOT / "docs" / "jobs.md").read_text(encoding="utf-8")
+
+
+def test_there_are_at_least_twelve_pages():
+    assert len(SCRIPTS) >= 12 and len(WITH_DATA) == 5
