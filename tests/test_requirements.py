@@ -14,6 +14,7 @@ ROOT = Path(__file__).parents[1]
 PYPROJECT = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))
 EXTRAS = PYPROJECT["project"]["optional-dependencies"]
 DEV = EXTRAS.pop("dev")  # what `make test` has beside them, which needs no oldest version
+DOCS = EXTRAS.pop("docs")  # nor does what builds the site
 #: Packages that svnn works together with; the tests of that are left out where they are missing.
 NEIGHBOURS = ("mapie", "nilearn", "shap", "skfolio")
 
