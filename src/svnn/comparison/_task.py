@@ -6,8 +6,9 @@ import numpy as np
 
 from svnn.comparison._names import CLASSIFICATION, REGRESSION
 
-#: At most so many different integers are taken for classes.
-MOST_CLASSES = 10
+#: At most so many different integers are taken for classes: any, or such as number classes from 0 or 1 on, each of them
+#: often enough.
+MOST_CLASSES, MOST_CODES, OFTEN = 10, 30, 10
 
 
 def guess_task(y: np.ndarray) -> tuple[str, str]:
@@ -21,11 +22,23 @@ def guess_task(y: np.ndarray) -> tuple[str, str]:
     ('classification', '')
     >>> guess_task(np.array([0, 1, 1, 2, 0, 1] * 4))[1]
     'The target has 3 different integers, which are taken for classes; the task "regression" takes them for numbers.'
+
+    Numbers of classes, such as 1 to 19, may be more; other integers, such as ages, are numbers.
+
+    >>> guess_task(np.tile(np.arange(1, 20), 10))[0], guess_task(np.tile(np.arange(40, 60), 10))[0]
+    ('classification', 'regression')
     """
     if y.dtype.kind not in "iuf":
         return CLASSIFICATION, ""
-    distinct = np.unique(y)
-    if len(distinct) > MOST_CLASSES or not np.equal(np.mod(distinct, 1), 0).all() or 2 * len(distinct) > len(y):
+    distinct, counts = np.unique(y, return_counts=True)
+    n = len(distinct)
+    if not np.equal(np.mod(distinct, 1), 0).all() or 2 * n > len(y):
         return REGRESSION, ""
-    note = f"The target has {len(distinct)} different integers, which are taken for classes"
-    return CLASSIFICATION, note + ("." if len(distinct) == 2 else '; the task "regression" takes them for numbers.')
+    codes = n <= MOST_CODES and distinct[0] in (0, 1) and distinct[-1] - distinct[0] == n - 1 and counts.min() >= OFTEN
+    if n <= MOST_CLASSES or codes:
+        note = f"The target has {n} different integers, which are taken for classes"
+        return CLASSIFICATION, note + ("." if n == 2 else '; the task "regression" takes them for numbers.')
+    if n > MOST_CODES:
+        return REGRESSION, ""
+    note = f"The target has {n} different integers, which are taken for numbers"
+    return REGRESSION, note + '; the task "classification" takes them for classes.'
