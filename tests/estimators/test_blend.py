@@ -61,7 +61,8 @@ def test_ridge_is_that_of_scikit_learn_at_the_penalty_that_leaving_rows_out_find
     weight = weight if weighted else np.ones(t)
     penalties = PENALTIES * largest_square(Z, weight)
     errors = [left_out_errors(Z, Y, weight, penalty) for penalty in penalties[8:]]  # the smallest are ill-conditioned
-    expected = Ridge(alpha=penalties[8:][int(np.argmin(errors))]).fit(Z, Y, weight)
+    chosen = np.flatnonzero(np.array(errors) <= 1.0001 * min(errors))[-1]  # the largest that is as good
+    expected = Ridge(alpha=penalties[8:][chosen]).fit(Z, Y, weight)
     found = ridge(Z, Y, weight)
     assert found.weight.shape == (n_outputs, p) and found.bias.shape == (n_outputs,)
     predicted = expected.predict(Z).reshape(t, n_outputs)

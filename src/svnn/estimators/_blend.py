@@ -21,6 +21,8 @@ from scipy.optimize import minimize_scalar, nnls
 _PENALTIES = np.logspace(-10, 2, 25)
 #: Eigenvalues below this, relative to the largest, are rounding.
 _ROUNDING = 1e-12
+#: The relative difference up to which errors count as equal.
+_ALIKE = 1e-4
 #: How far the covariance within classes is shrunk, to choose from.
 SHRINKAGES = (1e-3, 3e-3, 0.01, 0.03, 0.1, 0.2, 0.4, 0.7, 1.0)
 #: Rounds in which the weights of the models are found.
@@ -112,9 +114,13 @@ def discriminants(Z: np.ndarray, labels: np.ndarray, n_classes: int, weight: np.
 
 
 def strongest(errors: Sequence[float]) -> int:
-    """Return the place of the last of the smallest errors, where those that differ by rounding count as equal."""
+    """Return the place of the last error that is as good as the smallest.
+
+    Errors within ``_ALIKE`` of it count as equal: where rows are no more than features, rounding decides between
+    penalties that are too small to matter.
+    """
     found = np.asarray(errors)
-    return int(np.flatnonzero(found <= found.min() + 1e-9 * abs(found.min()))[-1])
+    return int(np.flatnonzero(found <= found.min() + _ALIKE * abs(found.min()))[-1])
 
 
 def softmax(logits: np.ndarray) -> np.ndarray:
