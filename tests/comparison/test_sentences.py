@@ -79,6 +79,12 @@ def test_who_is_best(found):
     if not others:
         assert rest == ", and no other kind of model was measured"
         return
+    same = re.fullmatch(rf", and ({NAME}), (the next|the best other kind of model), has the same", rest)
+    if same is not None:
+        assert others[same[1]] == min(others.values()) and show(found, same[1]) == mean
+        assert t_test(found, best, same[1])[1] >= 0.05
+        assert same[2] == ("the best other kind of model" if best in FAMILY else "the next")
+        return
     match = re.fullmatch(
         rf", (and|but) its lead over (the next|the best other kind of model), ({NAME}) with ({NUMBER}), (.*) {P}", rest
     )
@@ -86,6 +92,7 @@ def test_who_is_best(found):
     assert kind == ("the best other kind of model" if best in FAMILY else "the next")
     assert others[second] == min(others.values()) and score == show(found, second)
     expected = t_test(found, best, second)[1]
+    assert score != mean or expected < 0.05
     assert p == said_p(expected) and verdict == ("is more than chance" if expected < 0.05 else "may be chance")
 
 

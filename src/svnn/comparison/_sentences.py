@@ -43,6 +43,8 @@ def _who_is_best(found: Comparison) -> str:
     lead = f"its lead over {what}, {second} with {_number(means[second])}"
     if _clear(test):
         return f"{start}, and {lead}, is more than chance ({_p(test)})."
+    if _number(means[second]) == _number(mean):
+        return f"{start}, and {second}, {what}, has the same."
     return f"{start}, but {lead}, may be chance ({_p(test)})."
 
 

@@ -29,15 +29,16 @@ from svnn.estimators.training import (
     has_kernel,
 )
 from svnn.nn import SVNN, CovarianceFilter, Members, ShiftedSignals
-from svnn.nn._shifted import PowerSignals
+from svnn.nn._shifted import PowerSignals, SpectralSignals
 
 #: Values per node, after shifting, up to which they are made uncorrelated.
 _MOST_WHITENED = 64
-#: Shifted values of a sample up to which the compiled training is faster than modules on signals in the eigenbasis.
-#: With 8 members, 640 samples and 6 values per input, an epoch of modules takes 3 times as long for 45 nodes of 32
-#: values and 4 times for 68 nodes of 20, but 0.63 of the time for 23 nodes of 128 (12 filters, 3239 samples; one core
-#: of an x86 server).
-_MOST_COMPILED = 2**14
+#: A network on shifted signals multiplies (K + 1) F values of every node, one in the eigenbasis F + N. Up to this
+#: multiple the compiled training of the former is faster than torch's of the latter. With 8 members, 12 filters, 640
+#: samples and K = 5, an epoch in the eigenbasis takes 1.3 of its time for 68 nodes of 20 values (a multiple of 1.4),
+#: the same for 45 of 32 (2.5) and 23 of 32 (3.5), 0.7 for 23 of 64 (4.4), 0.34 for 23 of 128 (5.1); one core of an x86
+#: server.
+_MOST_COMPILED = 3
 #: Rows or features, whichever are fewer, and values of the table, up to which a linear model takes part: beyond, it
 #: would take minutes, or gigabytes.
 _MOST_LINEAR, _MOST_LINEAR_VALUES = 3000, 2**25
@@ -135,7 +136,7 @@ class MemberTraining(GivenCovariance, FilterParameters, PooledNodes, NetworkEsti
         possible = Plan.of(networks[0], self.n_features_in_)
         by_kernel = (
             possible is not None
-            and possible.n_nodes * possible.n_inputs <= _MOST_COMPILED
+            and possible.n_inputs <= _MOST_COMPILED * (self._n_values + possible.n_nodes)
             and has_kernel(possible, device)
         )
         make = partial(self._shifted_batch, order=order, by_kernel=by_kernel)
@@ -149,14 +150,16 @@ class MemberTraining(GivenCovariance, FilterParameters, PooledNodes, NetworkEsti
             if validation is not None:
                 validation.data.x = batch.x if same else cast(PowerSignals, validation.data.x).transformed(whitening)
         trainer: Trainer
-        if possible is None or not isinstance(batch.x, PowerSignals):
+        stackable = PowerSignals if device.type == "cuda" else (PowerSignals, SpectralSignals)
+        if possible is None or not isinstance(batch.x, stackable):
             shifts = self._shifts(rng) if order else Shifts(None)
             noise = noise_generators(len(networks), draws, device)
             modules = cast("list[nn.Module]", networks)
             trainer = ModuleTrainer(modules, self._loss, batch, validation, shifts, self._optimiser, noise)
         else:
             noise = noise_generators(len(networks), draws, torch.device("cpu"))
-            kernel = CompiledTrainer if has_kernel(possible, device) else StackedTrainer
+            known = isinstance(batch.x, PowerSignals) and has_kernel(possible, device)
+            kernel = CompiledTrainer if known else StackedTrainer
             kind = GraphTrainer if device.type == "cuda" else kernel
             trainer = kind(networks, possible, self._loss, batch, validation, self._optimiser, noise)
             if isinstance(trainer, CompiledTrainer):

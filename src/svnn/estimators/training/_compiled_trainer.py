@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from typing import cast
 
 import numpy as np
 import torch
@@ -44,7 +45,7 @@ class CompiledTrainer(StackedTrainer):
         self.kernels = load("svnn.estimators.training._member_kernels")
         assert self.kernels is not None
         self.code = LOSS_CODES.index(loss)
-        self.signals = self.x.flatten(1).numpy()
+        self.signals = cast(Tensor, self.x).flatten(1).numpy()
         self.targets = self.data.y.reshape(len(self.data), -1).float().numpy()
         self.weight = self.data.weight.contiguous().numpy()
         self.shape = (
@@ -55,7 +56,7 @@ class CompiledTrainer(StackedTrainer):
             np.array([self.kernels.SLOPES[self.plan.activation]], dtype=np.float32),
         )
         if self.validation is not None and self.held is not None:
-            self.held_signals, everything = self.held.flatten(1).numpy(), torch.arange(len(self.held))
+            self.held_signals, everything = cast(Tensor, self.held).flatten(1).numpy(), torch.arange(len(self.held))
             parts = [everything if rows is None else rows for rows in self.validation.rows]
             self.held_rows = [(rows.numpy(), self.validation.data.y[rows]) for rows in parts]
             self.held_weight = [self.validation.data.weight[rows].double().numpy() for rows in parts]

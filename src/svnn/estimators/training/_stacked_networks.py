@@ -27,13 +27,15 @@ from svnn.estimators.training._module_trainer import (
 )
 from svnn.nn import SVNN, CovarianceFilter
 from svnn.nn._layers import ACTIVATIONS, node_factors
-from svnn.nn._shifted import PowerSignals
+from svnn.nn._shifted import PowerSignals, SpectralSignals
 
 #: Adam's running means of gradients and of their squares, and what keeps its division finite.
 BETAS, TINY = (0.9, 0.999), 1e-8
 _EVALUATE_VALUES = 2**24
 #: A number, on a GPU perhaps in its memory.
 Number: TypeAlias = float | Tensor
+#: Shifted signals: side by side in one tensor (t, N, P), or in the eigenbasis.
+Signals: TypeAlias = Tensor | SpectralSignals
 
 
 @dataclass(frozen=True)
@@ -122,17 +124,15 @@ class Plan:
             part.weight.copy_(weight)
             part.bias.copy_(bias)
 
-    def outputs(self, theta: Tensor, x: Tensor, factors: Tensor | None = None) -> Tensor:
+    def outputs(self, theta: Tensor, x: Signals, factors: Tensor | None = None) -> Tensor:
         """Return the outputs (members, t, n_outputs) for shifted signals (t, N, P).
 
         ``factors`` (members, t, N) is what dropout makes of each node.
         """
         act = ACTIVATIONS[self.activation]()
         filters, biases, readout, *head = self.parts(theta)
-        members, (t, n, _) = len(theta), x.shape
-        u = act(x.reshape(1, t * n, -1) @ filters.mT + biases[:, None])
-        u = u.view(members, t, n, self.n_filters)
-        weights = (readout / n)[:, None]
+        u = act(self._filtered(filters, biases, x))
+        weights = (readout / self.n_nodes)[:, None]
         if factors is not None:
             weights = weights * factors[..., None]
         values = (u.mT @ weights).flatten(2)  # filter by filter
@@ -140,6 +140,17 @@ class Plan:
             values = values if number == 0 else act(values)
             values = values @ weight.mT + bias[:, None]
         return values
+
+    def _filtered(self, filters: Tensor, biases: Tensor, x: Signals) -> Tensor:
+        """Return the filtered signals (members, t, N, F) of all members: one product."""
+        members = len(filters)
+        if isinstance(x, Tensor):
+            t, n, _ = x.shape
+            flat = x.reshape(1, t * n, -1) @ filters.mT + biases[:, None]
+            return flat.view(members, t, n, self.n_filters)
+        taps = filters.view(members, self.n_filters, x.order + 1, -1).permute(2, 3, 0, 1)
+        u = x.filtered(taps.flatten(2), biases.flatten())
+        return u.unflatten(-1, (members, self.n_filters)).movedim(-2, 0)
 
 
 class StackedTrainer(Trainer):
@@ -150,7 +161,8 @@ class StackedTrainer(Trainer):
     networks : list of SVNN
         They are given the best weights in the end.
     plan : Plan
-    loss, data, validation, optimiser, noise : as for ``ModuleTrainer``; the signals are :class:`PowerSignals`
+    loss, data, validation, optimiser, noise : as for ``ModuleTrainer``; the signals are :class:`PowerSignals` or
+        :class:`SpectralSignals`
     """
 
     def __init__(
@@ -175,7 +187,7 @@ class StackedTrainer(Trainer):
         self.steps = 0
 
     def epoch(self, order: np.ndarray, ends: Sequence[int], rates: Sequence[float], members: np.ndarray) -> np.ndarray:
-        rows = torch.from_numpy(order).to(self.x.device)
+        rows = torch.from_numpy(order).to(self.theta.device)
         total = self.theta.new_zeros(self.n_members)
         for start, end, rate in zip([0, *ends[:-1]], ends, rates, strict=True):
             part = rows[start:end]
@@ -228,7 +240,8 @@ class StackedTrainer(Trainer):
         x = self.held if part is None else self.held[part]
         rows = max(1, _EVALUATE_VALUES // (x.shape[1] * max(x.shape[2], self.plan.n_filters)))
         theta = self.average[member : member + 1]
-        found = torch.cat([self.plan.outputs(theta, piece)[0] for piece in x.split(rows)])
+        starts = range(0, max(len(x), 1), rows)
+        found = torch.cat([self.plan.outputs(theta, x[i : i + rows])[0] for i in starts])
         return found, y if part is None else y[part]
 
     def keep(self, members: Sequence[int]) -> None:
@@ -252,7 +265,9 @@ def _linear(network: SVNN) -> list[nn.Linear]:
     return [layer for layer in network.head if isinstance(layer, nn.Linear)]
 
 
-def _values(data: Batch) -> Tensor:
-    """Return shifted signals without the column of ones."""
+def _values(data: Batch) -> Signals:
+    """Return shifted signals, those side by side without the column of ones."""
+    if isinstance(data.x, SpectralSignals):
+        return data.x
     assert isinstance(data.x, PowerSignals)
     return data.x.powers[..., :-1].contiguous()
