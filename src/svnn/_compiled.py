@@ -10,6 +10,8 @@ from functools import cache
 from importlib import import_module
 from types import ModuleType
 
+from svnn._imports import uncollected
+
 
 def load(module: str) -> ModuleType | None:
     """Return a module of compiled kernels, or None where torch has to do the work.
@@ -34,7 +36,8 @@ def _module(name: str) -> ModuleType:
     mark = None if folder is None else folder / f"{name}.compiled"
     if mark is None or not mark.exists():
         print("svnn: compiling kernels for this processor, which takes some seconds once ...", file=sys.stderr)
-    module = import_module(name)
+    with uncollected():
+        module = import_module(name)
     if mark is not None:
         with suppress(OSError):  # the line is then shown again
             mark.touch()
@@ -44,7 +47,8 @@ def _module(name: str) -> ModuleType:
 @cache
 def _has_numba() -> bool:
     try:
-        import numba  # noqa: F401
+        with uncollected():
+            import numba  # noqa: F401
     except ImportError as error:
         warnings.warn(
             f"numba cannot be imported ({error}): sparse filters and large covariances run on torch's own operations, "
