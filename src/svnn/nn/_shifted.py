@@ -191,7 +191,9 @@ class SpectralSignals(ShiftedSignals):
         return mean.to(self.rotated), covariance.to(self.rotated)
 
     def __getitem__(self, rows: slice | Tensor) -> SpectralSignals:
-        return SpectralSignals(self.rotated[:, rows], self.vectors, self.value_powers, self.scale)
+        numbers = isinstance(rows, Tensor) and rows.dtype == torch.int64
+        rotated = self.rotated.index_select(1, rows) if numbers else self.rotated[:, rows]  # the former is faster
+        return SpectralSignals(rotated, self.vectors, self.value_powers, self.scale)
 
     def to(self, device: torch.device) -> SpectralSignals:
         stored = (self.rotated, self.vectors, self.value_powers)

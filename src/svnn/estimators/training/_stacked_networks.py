@@ -132,25 +132,26 @@ class Plan:
         act = ACTIVATIONS[self.activation]()
         filters, biases, readout, *head = self.parts(theta)
         u = act(self._filtered(filters, biases, x))
-        weights = (readout / self.n_nodes)[:, None]
         if factors is not None:
-            weights = weights * factors[..., None]
-        values = (u.mT @ weights).flatten(2)  # filter by filter
+            u = u * factors[:, :, None]
+        members, t, *_ = u.shape
+        pooled = u.view(members, t * self.n_filters, -1) @ (readout / self.n_nodes)
+        values = pooled.view(members, t, -1)  # filter by filter
         for number, (weight, bias) in enumerate(zip(head[::2], head[1::2], strict=True)):
             values = values if number == 0 else act(values)
             values = values @ weight.mT + bias[:, None]
         return values
 
     def _filtered(self, filters: Tensor, biases: Tensor, x: Signals) -> Tensor:
-        """Return the filtered signals (members, t, N, F) of all members: one product."""
+        """Return the filtered signals (members, t, F, N) of all members: one product."""
         members = len(filters)
         if isinstance(x, Tensor):
             t, n, _ = x.shape
             flat = x.reshape(1, t * n, -1) @ filters.mT + biases[:, None]
-            return flat.view(members, t, n, self.n_filters)
+            return flat.view(members, t, n, self.n_filters).mT.contiguous()
         taps = filters.view(members, self.n_filters, x.order + 1, -1).permute(2, 3, 0, 1)
         u = x.filtered(taps.flatten(2), biases.flatten())
-        return u.unflatten(-1, (members, self.n_filters)).movedim(-2, 0)
+        return u.unflatten(-1, (members, self.n_filters)).permute(2, 0, 3, 1).contiguous()
 
 
 class StackedTrainer(Trainer):
