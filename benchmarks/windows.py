@@ -6,9 +6,9 @@ same way: ``--choose`` leaves out every subject together with each of three othe
 those others is the one for that subject, whose own windows have no part in the choice.
 
 Writes ``docs/results/windows.csv``, from which the table of ``docs/reproduction.md`` is made; models that are not
-measured keep their rows. ``--table`` prints it again without measuring anything. Fails where the networks that were
-chosen on other subjects are below 95 % in the mean. ``CHOSEN`` for all subjects does not count: its settings were found
-on pairs of all subjects, so every subject had a part in that choice.
+measured keep their rows. ``--table`` prints it again without measuring anything. Fails where the default, as it comes,
+is below 95 % in the mean over subjects and seeds. ``CHOSEN`` does not count: its settings were found on pairs of all
+subjects, so every subject had a part in that choice.
 """
 
 from __future__ import annotations
@@ -34,7 +34,7 @@ from svnn.preprocessing import WindowFeatures
 
 RESULTS = Path(__file__).parents[1] / "docs" / "results" / "windows.csv"
 COLUMNS = ("model", "left_out", "subject", "seed", "accuracy", "seconds")
-#: The mean accuracy that the networks chosen on other subjects must reach.
+#: The mean accuracy that the default must reach.
 BAR = 95.0
 RATE = 25.0  # Hz
 SUBJECTS = tuple(range(1, 9))
@@ -89,10 +89,11 @@ class Model:
     stops: bool
 
 
+DEFAULT = "features of nodes + SVNN, the default"
 NETWORK, DISCRIMINANT = "features as nodes + SVNN, precision, flatten", "features as table + shrinkage LDA"
 MODELS = {
     "raw windows + SVNN, one member": Model(raw, True),
-    "features of nodes + SVNN, the default": Model(nodes, True),
+    DEFAULT: Model(nodes, True),
     "features of nodes + SVNN, 20 heads": Model(heads, True),
     "features as nodes + SVNN, precision, 20 heads": Model(weighted, True),
     NETWORK: Model(chosen, False),
@@ -216,7 +217,8 @@ def main(options: argparse.Namespace) -> int:
         first, repeats = options.first_seed, 1 if options.quick else options.repeats
         run(data, options.out, subjects, range(first, first + repeats), options.only, options.choose)
     print(table(options.out))
-    found = chosen_elsewhere(read(options.out), SUBJECTS)
+    rows = read(options.out)
+    found = [accuracies(rows, DEFAULT, subject) for subject in SUBJECTS]
     return int(all(found) and float(np.mean([np.mean(each) for each in found])) < BAR)
 
 

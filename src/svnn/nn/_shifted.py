@@ -191,8 +191,10 @@ class SpectralSignals(ShiftedSignals):
         return mean.to(self.rotated), covariance.to(self.rotated)
 
     def __getitem__(self, rows: slice | Tensor) -> SpectralSignals:
-        numbers = isinstance(rows, Tensor) and rows.dtype == torch.int64
-        rotated = self.rotated.index_select(1, rows) if numbers else self.rotated[:, rows]  # the former is faster
+        if isinstance(rows, Tensor) and rows.dtype == torch.int64:
+            rotated = self.rotated.index_select(1, rows)  # faster than an index
+        else:
+            rotated = self.rotated[:, rows]
         return SpectralSignals(rotated, self.vectors, self.value_powers, self.scale)
 
     def to(self, device: torch.device) -> SpectralSignals:
