@@ -13,7 +13,7 @@ from abc import ABC, abstractmethod
 import torch
 from torch import Tensor
 
-from svnn.operators import CovarianceOperator, DenseOperator
+from svnn.operators import CovarianceOperator, DenseOperator, PackedOperator
 
 #: Up to this many shifted values per node, their covariance over a batch costs less than batch norm does.
 _MOMENTS_PER_BATCH = 16
@@ -50,6 +50,8 @@ class ShiftedSignals(ABC):
         if shift is None and order > 0:
             raise ValueError(f"signals of order {order} need a shift; pass an operator.")
         signals: ShiftedSignals
+        if isinstance(shift, PackedOperator):
+            raise ValueError("signals of packed graphs cannot be shifted ahead; give the network plain ones.")
         shift = None if shift is None else shift._in_dtype_of(x)
         if isinstance(shift, DenseOperator) and shift.spectral_shifts_pay(order, x.shape[-1]):
             signals = SpectralSignals.from_shift(x, shift, order)
@@ -60,7 +62,7 @@ class ShiftedSignals(ABC):
         return signals
 
     moments: tuple[Tensor, Tensor] | None = None
-    scale: float | None = None  #: of the operator that shifted them
+    scale: float | Tensor | None = None  #: of the operator that shifted them
 
     @abstractmethod
     def filtered(self, weight: Tensor, bias: Tensor | None) -> Tensor:
@@ -96,7 +98,7 @@ class ShiftedSignals(ABC):
 class PowerSignals(ShiftedSignals):
     """The shifted values side by side, and a one: (B, N, (K + 1) F + 1). The layer is one product, bias and all."""
 
-    def __init__(self, powers: Tensor, order: int, scale: float | None = None) -> None:
+    def __init__(self, powers: Tensor, order: int, scale: float | Tensor | None = None) -> None:
         self.powers, self.order, self.scale = powers, order, scale
         batch, n, values = powers.shape
         self.shape = (batch, n, (values - 1) // (order + 1))
@@ -148,7 +150,12 @@ class PowerSignals(ShiftedSignals):
         return mean, centred.T @ centred / len(flat)
 
     def __getitem__(self, rows: slice | Tensor) -> PowerSignals:
-        return PowerSignals(self.powers[rows], self.order, self.scale)
+        own = (
+            self.scale[rows.cpu() if isinstance(rows, Tensor) else rows]
+            if isinstance(self.scale, Tensor)
+            else self.scale
+        )
+        return PowerSignals(self.powers[rows], self.order, own)
 
     def to(self, device: torch.device) -> PowerSignals:
         return PowerSignals(self.powers.to(device, non_blocking=True), self.order, self.scale)
@@ -201,6 +208,13 @@ class SpectralSignals(ShiftedSignals):
     @property
     def device(self) -> torch.device:
         return self.rotated.device
+
+
+def same_scale(a: float | Tensor | None, b: float | Tensor | None) -> bool:
+    """Say whether two scales, each one number or one for each sample, are the same."""
+    if isinstance(a, Tensor) and isinstance(b, Tensor):
+        return torch.equal(a, b)
+    return type(a) is type(b) and a == b
 
 
 def _with_bias(weight: Tensor, bias: Tensor | None) -> Tensor:
