@@ -125,8 +125,9 @@ def _is_edges(shift: object, edge_weight: Tensor | None, n_nodes: int) -> bool:
         if not isinstance(shift, Tensor) or shift.is_floating_point():
             raise ValueError("edge_weight belongs to edges; give an edge_index of shape (2, E) as the shift.")
         return True
-    integers = isinstance(shift, Tensor) and not shift.is_floating_point() and not shift.is_complex()
-    return integers and shift.ndim == 2 and len(shift) == 2 and shift.shape != (n_nodes, n_nodes)
+    if not isinstance(shift, Tensor) or shift.is_floating_point() or shift.is_complex():
+        return False
+    return shift.ndim == 2 and len(shift) == 2 and shift.shape != (n_nodes, n_nodes)
 
 
 def as_shifts(shift: ShiftLike, order: int) -> list[CovarianceOperator]:

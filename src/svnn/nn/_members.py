@@ -90,11 +90,12 @@ class Members(nn.Module):
         if self.linear_weight is not None and self.linear_bias is not None:
             if not isinstance(x, Tensor):
                 raise ValueError("x are shifted signals, but the linear function takes plain ones; give a tensor.")
+            rows = x.flatten(-2)
             for graphs in packed_graphs(shift):
                 if graphs.same_size is None:
                     raise ValueError("the linear function takes graphs of one size; leave it out for packed graphs.")
-                x = x.unflatten(-2, (graphs.n_samples, graphs.same_size))
-            found.append(x.flatten(-2) @ self.linear_weight.to(x).T + self.linear_bias.to(x))
+                rows = rows.unflatten(-1, (graphs.n_samples, -1))
+            found.append(rows @ self.linear_weight.to(rows).T + self.linear_bias.to(rows))
         return torch.stack(found)
 
     def embed(self, x: Tensor | ShiftedSignals, shift: ShiftLike = None) -> Tensor:

@@ -9,6 +9,7 @@ An epoch with 481 samples of 68 nodes takes 0.76 of the time that it takes with 
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
+from typing import Any
 
 import torch
 from torch import Tensor
@@ -150,11 +151,9 @@ class PowerSignals(ShiftedSignals):
         return mean, centred.T @ centred / len(flat)
 
     def __getitem__(self, rows: slice | Tensor) -> PowerSignals:
-        own = (
-            self.scale[rows.cpu() if isinstance(rows, Tensor) else rows]
-            if isinstance(self.scale, Tensor)
-            else self.scale
-        )
+        own = self.scale
+        if isinstance(own, Tensor):  # one for each sample
+            own = own[rows.cpu() if isinstance(rows, Tensor) else rows]
         return PowerSignals(self.powers[rows], self.order, own)
 
     def to(self, device: torch.device) -> PowerSignals:
@@ -168,7 +167,7 @@ class PowerSignals(ShiftedSignals):
 class SpectralSignals(ShiftedSignals):
     """The signals, and a one, in the eigenbasis: (N, B, F + 1). The layer is a product per node and one rotation."""
 
-    def __init__(self, rotated: Tensor, vectors: Tensor, value_powers: Tensor, scale: float | None = None) -> None:
+    def __init__(self, rotated: Tensor, vectors: Tensor, value_powers: Tensor, scale: Any = None) -> None:
         self.rotated, self.vectors, self.value_powers, self.scale = rotated, vectors, value_powers, scale
         n, batch, values = rotated.shape
         self.shape, self.order = (batch, n, values - 1), len(value_powers) - 1
@@ -212,9 +211,9 @@ class SpectralSignals(ShiftedSignals):
 
 def same_scale(a: float | Tensor | None, b: float | Tensor | None) -> bool:
     """Say whether two scales, each one number or one for each sample, are the same."""
-    if isinstance(a, Tensor) and isinstance(b, Tensor):
-        return torch.equal(a, b)
-    return type(a) is type(b) and a == b
+    if isinstance(a, Tensor) or isinstance(b, Tensor):
+        return isinstance(a, Tensor) and isinstance(b, Tensor) and torch.equal(a, b)
+    return a == b
 
 
 def _with_bias(weight: Tensor, bias: Tensor | None) -> Tensor:

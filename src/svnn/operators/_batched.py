@@ -30,8 +30,8 @@ class BatchedOperator(PerSample):
 
     Shapes
     ------
-    x : (B, N, F) or (…, B, N, F); the result has the same shape. ``to_dense`` gives the matrices (B, N, N), ``to_scipy``
-    and ``edge_index`` the block-diagonal matrix of them all, as in PyTorch Geometric's ``Batch``.
+    x : (B, N, F) or (…, B, N, F); the result has the same shape. ``to_dense`` gives the matrices (B, N, N),
+    ``to_scipy`` and ``edge_index`` the block-diagonal matrix of them all, as in PyTorch Geometric's ``Batch``.
 
     Examples
     --------

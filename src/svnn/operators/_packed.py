@@ -112,26 +112,23 @@ class PackedOperator(PerSample, CSROperator):
             for graphs in own.split(max(_BLOCK_VALUES // size**2, 1) if size <= EXACT_LIMIT else 1):
                 if size > EXACT_LIMIT:
                     value, vector = leading(self._graph(int(graphs[0])))
-                    part = torch.tensor([value], dtype=torch.float64), vector[None].cpu().double()
+                    values[graphs], part = value, vector[None].cpu().double()
                 else:
-                    part = cast(
-                        tuple[Tensor, Tensor], leading_of_batch(self._blocks(graphs, starts[graphs], size), vectors)
-                    )
-                values[graphs] = part[0]
-                if found is not None:
-                    found[starts[graphs][:, None] + torch.arange(size)] = part[1]
+                    values[graphs], part = leading_of_batch(self._blocks(starts[graphs], size), vectors)
+                if found is not None and part is not None:
+                    found[starts[graphs][:, None] + torch.arange(size)] = part
         return values, found
 
-    def _blocks(self, graphs: Tensor, starts: Tensor, size: int) -> Tensor:
+    def _blocks(self, starts: Tensor, size: int) -> Tensor:
         """Return the matrices (G, size, size) of graphs of the same size, which start at these nodes."""
         row_starts, columns, values = (v.detach().cpu() for v in (self.row_starts, self.columns, self.values))
         first = row_starts[starts].long()
         counts = row_starts[starts + size].long() - first
         before = counts.cumsum(0) - counts
         edges = torch.arange(int(counts.sum())) + (first - before).repeat_interleave(counts)
-        mine, node = torch.arange(len(graphs)).repeat_interleave(counts), starts.repeat_interleave(counts)
+        mine, node = torch.arange(len(starts)).repeat_interleave(counts), starts.repeat_interleave(counts)
         rows = torch.searchsorted(row_starts.long(), edges, right=True) - 1
-        blocks = values.new_zeros(len(graphs), size, size)
+        blocks = values.new_zeros(len(starts), size, size)
         return blocks.index_put((mine, rows - node, columns[edges].long() - node), values[edges], accumulate=True)
 
     def _map(self, function: Callable[[Tensor], Tensor], factor: float | Tensor = 1.0) -> None:

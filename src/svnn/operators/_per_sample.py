@@ -93,8 +93,10 @@ class PerSample(CovarianceOperator):
         )
 
 
-def common_scale(shifts: Sequence[CovarianceOperator]) -> float | Tensor:
+def common_scale(shifts: Sequence[CovarianceOperator]) -> Any:
     """Return what realisations of one matrix, or of one batch of matrices, are divided by: their largest norm.
+
+    That is one number, or where all of them have several matrices, one for each sample.
 
     Examples
     --------

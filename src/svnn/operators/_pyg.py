@@ -48,13 +48,11 @@ def from_pyg(data: Any) -> CSROperator:
     if edges is None:
         raise ValueError(f"data must be a Data or Batch with an edge_index, got {data!r}.")
     weight = getattr(data, "edge_weight", None)
-    if weight is None and (weight := getattr(data, "edge_attr", None)) is not None:
-        if weight.ndim > 1 and weight[0:1].numel() > 1:
-            raise ValueError(
-                f"edge_attr has shape {tuple(weight.shape)}, but a matrix has one number for each edge; set "
-                "data.edge_weight to it."
-            )
-        weight = weight.flatten()
+    weight = getattr(data, "edge_attr", None) if weight is None else weight
+    if weight is not None and weight.ndim > 1 and weight.shape[1:] != (1,):
+        raise ValueError(
+            f"data has {tuple(weight.shape[1:])} values for each edge, but a matrix has one; set data.edge_weight."
+        )
     batch = getattr(data, "batch", None)
     if batch is not None and getattr(data, "num_graphs", 1) != int(batch[-1]) + 1:
         raise ValueError("the last graph of data has no nodes; leave it out.")
@@ -92,14 +90,11 @@ def to_pyg(operator: CovarianceOperator, x: Tensor | None = None) -> Any:
     if x is not None:
         operator._in_dtype_of(x)  # which says what is wrong with it
     if isinstance(operator, (BatchedOperator, PackedOperator)):
-        signals = [None] * len(operator) if x is None else operator.split(x) if _packed(operator) else x
+        signals: Any = [None] * len(operator)
+        if x is not None:
+            signals = operator.split(x) if isinstance(operator, PackedOperator) else x
         return pyg.Batch.from_data_list([to_pyg(one, u) for one, u in zip(operator, signals, strict=True)])
     index, weight = operator.edge_index()
-    data = pyg.Data(edge_index=index, edge_weight=weight, num_nodes=None if x is not None else operator.shape[-1])
-    if x is not None:
-        data.x = x
-    return data
-
-
-def _packed(operator: CovarianceOperator) -> bool:
-    return isinstance(operator, PackedOperator)
+    if x is None:
+        return pyg.Data(edge_index=index, edge_weight=weight, num_nodes=operator.shape[-1])
+    return pyg.Data(x=x, edge_index=index, edge_weight=weight)
