@@ -119,6 +119,10 @@ class BatchedOperator(PerSample):
     def density(self) -> float:
         return self.nnz / (self.n_samples * self.shape[-1] ** 2)
 
+    def _check_tensors(self) -> None:
+        if tuple(self.matrices.shape) != self.shape:
+            raise ValueError(f"matrices must have shape {self.shape}, got {tuple(self.matrices.shape)}.")
+
     def _tensors(self) -> tuple[Tensor, ...]:
         return (self.matrices,)
 

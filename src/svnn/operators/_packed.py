@@ -45,16 +45,25 @@ class PackedOperator(PerSample, CSROperator):
         self.n_samples = len(self.sizes)
         if sum(self.sizes) != self.shape[0] or min(self.sizes, default=0) < 1:
             raise ValueError(f"sizes must be positive and add up to {self.shape[0]} nodes, got {self.sizes}.")
-        counts = torch.tensor(self.sizes, device=values.device)
-        self.batch = torch.repeat_interleave(torch.arange(self.n_samples, device=values.device), counts)
         (rows, own), _ = self.edge_index()
-        crossing = (self.batch[rows] != self.batch[own]).nonzero()
+        graph = self.batch
+        crossing = (graph[rows] != graph[own]).nonzero()
         if len(crossing):
             first = int(crossing[0])
             raise ValueError(
                 f"an edge joins nodes {int(rows[first])} and {int(own[first])} of different graphs, "
-                f"{int(self.batch[rows[first]])} and {int(self.batch[own[first]])}."
+                f"{int(graph[rows[first]])} and {int(graph[own[first]])}."
             )
+
+    @property
+    def batch(self) -> Tensor:
+        """The graph of each node."""
+
+        def make() -> Tensor:
+            counts = torch.tensor(self.sizes, device=self.device)
+            return torch.arange(self.n_samples, device=self.device).repeat_interleave(counts)
+
+        return self._cached("batch", make)
 
     def __len__(self) -> int:
         return self.n_samples
@@ -110,6 +119,7 @@ class PackedOperator(PerSample, CSROperator):
         for size in sorted(set(self.sizes)):
             own = (sizes == size).nonzero()[:, 0]
             for graphs in own.split(max(_BLOCK_VALUES // size**2, 1) if size <= EXACT_LIMIT else 1):
+                part: Tensor | None
                 if size > EXACT_LIMIT:
                     value, vector = leading(self._graph(int(graphs[0])))
                     values[graphs], part = value, vector[None].cpu().double()
@@ -137,7 +147,6 @@ class PackedOperator(PerSample, CSROperator):
             self.values = self.values * factor
             factor = 1.0
         super()._map(function, factor)
-        self.batch = function(self.batch)
 
 
 def pack(shifts: Iterable[MatrixLike]) -> PackedOperator:
@@ -184,7 +193,7 @@ def pack(shifts: Iterable[MatrixLike]) -> PackedOperator:
     dtype = max((graph.dtype for graph in graphs), key=lambda kind: kind.itemsize)
     values = torch.cat([graph.values.to(dtype) for graph in graphs])
     packed = PackedOperator(values, torch.cat(columns), torch.cat([*starts, last]), sizes)
-    packed.scale = None if None in scales else torch.tensor(scales, dtype=torch.float64)
+    packed._set_scale(None if None in scales else torch.tensor(scales, dtype=torch.float64))
     return packed
 
 

@@ -27,7 +27,23 @@ class PerSample(CovarianceOperator):
     """
 
     n_samples: int
-    scale: Any = None
+    _scales: np.ndarray | None = None  # not a tensor: it is not to be moved, cast or learned with the matrices
+
+    @property
+    def scale(self) -> Any:  # type: ignore[override]
+        """The numbers that the matrices were divided by, or None."""
+        return None if self._scales is None else torch.from_numpy(self._scales.copy())
+
+    def _set_scale(self, scale: Tensor | None) -> None:
+        self._scales = None if scale is None else scale.detach().cpu().double().numpy()
+
+    def get_extra_state(self) -> Tensor:
+        """Return the scales, which are part of the state of a module; NaN for none."""
+        return torch.tensor(np.nan, dtype=torch.float64) if self.scale is None else self.scale
+
+    def set_extra_state(self, state: Tensor) -> None:
+        """Take the scales from a state."""
+        self._set_scale(state if state.ndim else None)
 
     @abstractmethod
     def _leading(self, vectors: bool) -> tuple[Tensor, Tensor | None]:
@@ -71,7 +87,7 @@ class PerSample(CovarianceOperator):
             divisor = found if self.scale is None else found / self.scale
         result = copy.copy(self)
         result._map(lambda v: v, 1 / divisor)
-        result.scale = found
+        result._set_scale(found)
         return result
 
     def _differentiable_norms(self) -> Tensor:

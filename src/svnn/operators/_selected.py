@@ -29,7 +29,7 @@ class SelectedOperator(BatchedOperator):
             raise ValueError("index selects no sample.")
         self.source, self.index = source, index
         self.shape, self.n_samples = (len(index), *source.shape[1:]), len(index)
-        self.scale = None if source.scale is None else source.scale[index.cpu()]
+        self._set_scale(None if source.scale is None else source.scale[index.cpu()])
 
     @property
     def matrices(self) -> Tensor:  # type: ignore[override]
@@ -92,7 +92,7 @@ class SelectedOperator(BatchedOperator):
             return self
         if isinstance(scale, Tensor) and scale.ndim:  # rows of one matrix may be divided by different numbers
             gathered = BatchedOperator(self.matrices)
-            gathered.scale = self.scale
+            gathered._set_scale(self.scale)
             return gathered.normalized(scale)
         if scale is None and not self.requires_grad:
             return self._cached("normalized", lambda: type(self)(self.source.normalized(), self.index))
@@ -108,6 +108,12 @@ class SelectedOperator(BatchedOperator):
     def nnz(self) -> int:
         counts = torch.count_nonzero(self.source.matrices, (1, 2))
         return int(counts[self.index].sum())
+
+    def _check_tensors(self) -> None:
+        if len(self.index) != self.n_samples or not 0 <= int(self.index.min()) <= int(self.index.max()) < len(
+            self.source
+        ):
+            raise ValueError(f"index must hold {self.n_samples} samples of {len(self.source)}.")
 
     def _tensors(self) -> tuple[Tensor, ...]:
         return *self.source._tensors(), self.index
