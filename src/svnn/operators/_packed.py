@@ -73,8 +73,8 @@ class PackedOperator(PerSample, CSROperator):
 
     def __getitem__(self, index: Any) -> Any:
         """Return the operator of one graph (an integer), or those of some graphs, packed: a slice or integers."""
-        found = np.arange(self.n_samples)[index.cpu() if isinstance(index, Tensor) else index]
-        return pack([self._graph(int(i)) for i in found]) if found.ndim else self._graph(int(found))
+        found = torch.arange(self.n_samples)[index.cpu() if isinstance(index, Tensor) else index]
+        return pack([self._graph(i) for i in found.tolist()]) if found.ndim else self._graph(int(found))
 
     def _graph(self, i: int) -> CSROperator:
         first = sum(self.sizes[:i])
