@@ -12,6 +12,7 @@ from importlib.util import find_spec
 import _measure
 import _peers
 import auto
+import batches
 import curves
 import filters
 import gpu
@@ -252,6 +253,18 @@ def test_windows_are_measured_on_those_left_out(tmp_path, monkeypatch):
     for name in windows.CANDIDATES:  # they can be built and fitted
         model = windows.MODELS[name].build(0).set_params(svnnclassifier__max_epochs=1, svnnclassifier__members=1)
         assert set(model.fit(X, y).predict(X)) <= {0, 1}
+
+
+def test_batches_are_compared_with_the_loop():
+    result = stored(batches.measure(RATES, quick=True))
+    assert set(result["of the bare product"]) == set(result["ms"]) and result["of the bare product"][batches.BARE] == 1
+    assert "filter, operator" in batches.report(result)
+    sizes = batches.sizes_around(64, 68)
+    assert sum(sizes) == 64 * 68 and min(sizes) == 51 and max(sizes) == 85
+    outputs, _ = batches.candidates(3, 8)
+    right = outputs["filter, operator"]
+    with pytest.raises(AssertionError, match="filter, operator: differs from the loop"):
+        batches.check(outputs | {"filter, operator": lambda: 1.1 * right()})
 
 
 @pytest.mark.skipif(torch.cuda.is_available(), reason="there is a GPU")

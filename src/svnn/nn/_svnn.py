@@ -12,8 +12,9 @@ from torch import Tensor, nn
 from svnn.nn._filter import CovarianceFilter, as_shifts
 from svnn.nn._layers import ACTIVATIONS, Dropout, NodeNorm
 from svnn.nn._readout import Readout
-from svnn.nn._shifted import ShiftedSignals
-from svnn.operators import CovarianceOperator, as_operator
+from svnn.nn._shifted import ShiftedSignals, same_scale
+from svnn.operators import CovarianceOperator, PackedOperator, as_operator
+from svnn.operators._per_sample import common_scale
 
 if TYPE_CHECKING:
     from svnn.nn._filter import ShiftLike
@@ -60,6 +61,8 @@ class SVNN(nn.Module):
     Shapes
     ------
     x : (…, N, in_features); shift : (N, N); result : (…, out_features).
+    With a matrix for each sample, x : (…, B, N, in_features); shift : (B, N, N). With packed graphs of any sizes, see
+    :func:`svnn.operators.pack`, x : (…, N_1 + … + N_B, in_features); result : (…, B, out_features).
 
     Examples
     --------
@@ -122,7 +125,8 @@ class SVNN(nn.Module):
         or of ``order`` for each layer in turn. Where the same signals pass many times, ``x`` can be
         :class:`ShiftedSignals`, whose shifts (by the same operator) are known already.
         """
-        pooled = [self.readout(self.dropout(self.activation(u))) for u in self._last_layer(x, shift)]
+        graphs = packed_graphs(shift)
+        pooled = [self.readout(self.dropout(self.activation(u)), *graphs) for u in self._last_layer(x, shift)]
         output: Tensor = self.head(torch.cat(pooled))
         return output
 
@@ -139,7 +143,7 @@ class SVNN(nn.Module):
         """
         if isinstance(x, ShiftedSignals) and self.order:
             scale = None if isinstance(shift, (list, tuple)) else as_operator(shift).scale
-            if scale != x.scale or (self.normalize and scale is None):
+            if not same_scale(scale, x.scale) or (self.normalize and scale is None):
                 raise ValueError(
                     "x was shifted by an operator of another scale; give operator.normalized() to "
                     "ShiftedSignals.of and to the network (a sequence of shifts needs plain signals)."
@@ -172,13 +176,19 @@ class SVNN(nn.Module):
             if same:
                 shifts = [shifts[0].normalized()] * len(shifts)
             else:  # realisations of one matrix: all are divided by the same number
-                scale = max(s.norm() for s in shifts if s.scale is None) or 1.0
+                scale = common_scale([s for s in shifts if s.scale is None])
                 shifts = [s.normalized(scale) if s.scale is None else s for s in shifts]
         if same:
             return [shifts[0]] * n_layers
         if not per_layer:
             return [shifts] * n_layers
         return [shifts[i * self.order : (i + 1) * self.order] for i in range(n_layers)]
+
+
+def packed_graphs(shift: ShiftLike) -> tuple[()] | tuple[PackedOperator]:
+    """Return the packed graphs whose nodes a readout has to pool apart, if the shift is of such."""
+    first = shift[0] if isinstance(shift, (list, tuple)) and shift else shift
+    return (first,) if isinstance(first, PackedOperator) else ()
 
 
 def folded(x: Tensor | ShiftedSignals, layer: nn.Module, norm: nn.Module) -> tuple[Tensor, Tensor] | None:

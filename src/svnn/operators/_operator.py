@@ -44,7 +44,7 @@ class CovarianceOperator(ABC):
     """
 
     backend: ClassVar[str]
-    shape: tuple[int, int]
+    shape: tuple[int, ...]
     scale: float | None = None
     adaptive: bool = False  #: free to run a filter bank in another backend where that is faster
     fleeting: bool = False  #: used once or twice only, as a random realisation is: prepare nothing for it
@@ -94,7 +94,7 @@ class CovarianceOperator(ABC):
 
     def _in_dtype_of(self, x: Tensor) -> CovarianceOperator:
         """Check that ``x`` can be shifted and return the operator in its dtype."""
-        n, own = self.shape[0], self._tensors()[0]
+        n, own = self.shape[-1], self._tensors()[0]
         if not isinstance(x, Tensor):
             raise TypeError(f"the operator shifts torch tensors, got {type(x).__name__}; use torch.as_tensor.")
         if x.ndim < 2 or x.shape[-2] != n:
@@ -124,7 +124,7 @@ class CovarianceOperator(ABC):
                 f"got {tuple(weight.shape)} on {weight.device}."
             )
         taps, n_in, n_out = weight.shape
-        batch = x.reshape(-1, self.shape[0], n_in)
+        batch = x.reshape(-1, self.shape[-1], n_in)
         if operator.adaptive:
             from svnn.operators._build import suited  # which knows all backends
 
