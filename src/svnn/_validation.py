@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable
-from functools import wraps
+from functools import update_wrapper, wraps
+from types import MethodType
 from typing import TYPE_CHECKING, Any, Protocol, TypeVar, cast
 
 import numpy as np
@@ -152,3 +153,31 @@ def at_once(fit: Fit) -> Fit:
         return self
 
     return cast(Fit, fitted_at_once)
+
+
+def unless(why_not: Callable[[Any], str]) -> Callable[[Fit], Fit]:
+    """Let a method be there only where ``why_not(self)`` is empty; what it says is the error of asking for the method.
+
+    As scikit-learn's ``available_if``, whose own message does not name the way out.
+    """
+
+    def decorate(method: Fit) -> Fit:
+        return cast(Fit, _Sometimes(method, why_not))
+
+    return decorate
+
+
+class _Sometimes:
+    """A method that some objects of a class have."""
+
+    def __init__(self, method: Callable[..., Any], why_not: Callable[[Any], str]) -> None:
+        self.method, self.why_not = method, why_not
+        update_wrapper(cast("Callable[..., Any]", self), method)
+
+    def __get__(self, instance: object, owner: type) -> Callable[..., Any]:
+        if instance is None:
+            return self.method
+        why = self.why_not(instance)
+        if why:
+            raise AttributeError(f"{owner.__name__} has no {self.method.__name__} here: {why}.")
+        return MethodType(self.method, instance)
