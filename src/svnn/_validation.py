@@ -139,14 +139,16 @@ def at_once(fit: Fit) -> Fit:
     """Let an estimator's ``fit`` work on a copy, and take over all that it learned only when it is done.
 
     A fit that fails or is interrupted leaves the model of an earlier one as it was. A ``fit`` starts without what an
-    earlier one learned, the attributes that end in ``_``; a ``partial_fit`` goes on from them.
+    earlier one learned, the attributes that end in ``_``, but for those that the estimator names in ``_kept_by_fit``;
+    a ``partial_fit`` goes on from all of them.
     """
     goes_on = fit.__name__ == "partial_fit"
 
     @wraps(fit)
     def fitted_at_once(self: Any, *args: object, **kwargs: object) -> object:
         trial = object.__new__(type(self))
-        trial.__dict__.update({k: v for k, v in self.__dict__.items() if goes_on or not k.endswith("_")})
+        kept = getattr(self, "_kept_by_fit", ())
+        trial.__dict__.update({k: v for k, v in self.__dict__.items() if goes_on or not k.endswith("_") or k in kept})
         fit(trial, *args, **kwargs)
         # One assignment, which nothing can interrupt; parameters set meanwhile, by a callback, stay.
         self.__dict__ = {**trial.__dict__, **self.get_params(deep=False)}

@@ -32,6 +32,7 @@ from svnn.estimators._training_data import (
     NumberTargets,
     Rows,
     Standardizer,
+    Targets,
     TrainingData,
     check_range,
     check_sample_weight,
@@ -146,13 +147,25 @@ class NetworkEstimator(TrainingParameters, SeenFeatures, ABC, BaseEstimator):
         -------
         self
         """
+        return self._fit_anew(X, y, sample_weight, validation_data, groups)
+
+    def _fit_anew(
+        self,
+        X: DataLike,
+        y: ColumnLike,
+        sample_weight: ColumnLike | None,
+        validation_data: tuple[DataLike, ColumnLike] | None,
+        groups: ColumnLike | None,
+        classes: ColumnLike | None = None,
+    ) -> Self:
+        """Fit; ``classes`` are all labels that there will be, by default those of ``y``."""
         self._check_parameters()
         device = pick_device(self.device)
         rng = generator(self.random_state)
         seed = int(rng.integers(2**31))
         draws = torch.Generator().manual_seed(seed)
 
-        data = self._prepare(X, y, sample_weight, validation_data, groups, seed)
+        data = self._prepare(X, y, sample_weight, validation_data, groups, seed, classes)
         self._n_values = data.training.signals.shape[2]
         self._standardizer, self._targets = data.standardizer, data.targets
         if isinstance(data.targets, LabelTargets):
@@ -217,6 +230,7 @@ class NetworkEstimator(TrainingParameters, SeenFeatures, ABC, BaseEstimator):
         validation_data: tuple[DataLike, ColumnLike] | None,
         groups: ColumnLike | None,
         seed: int,
+        classes: ColumnLike | None = None,
     ) -> TrainingData:
         """Check the data, split off the rows for early stopping, and standardise with those that are trained on."""
         signals = check_signals(self, X)
@@ -228,6 +242,7 @@ class NetworkEstimator(TrainingParameters, SeenFeatures, ABC, BaseEstimator):
         rows, held_out, folds = np.arange(len(given)), np.arange(0), None
         if self._n_members == 1:
             rows, held_out = split_rows(given, groups, fraction, seed, stratify)
+            rows = rows if getattr(self, "halflife", None) is None else np.sort(rows)  # the newest row is the last
         else:
             folds = member_folds(given, groups, weight, fraction, self._n_members, seed, stratify)
 
@@ -235,21 +250,18 @@ class NetworkEstimator(TrainingParameters, SeenFeatures, ABC, BaseEstimator):
         if not share.any():
             raise ValueError("sample_weight is zero for every training row; give some of them weight.")
         standardizer = Standardizer.fit(signals[rows], share, active=bool(self.standardize))
-        targets = self._target_kind.learn(given, rows, share, standardize=bool(self.standardize))
+        targets: Targets
+        if classes is None:
+            targets = self._target_kind.learn(given, rows, share, standardize=bool(self.standardize))
+        else:
+            targets = LabelTargets.known(classes, given)
         Z, codes = standardizer(signals[rows]), targets.encode(given[rows])
         check_range(Z[share > 0], "X", *SINGLE)
         check_range(codes[share > 0], "y", *SINGLE)
 
         validation = None
         if validation_data is not None:
-            try:
-                X_valid, y_valid = validation_data
-            except (TypeError, ValueError):
-                raise ValueError("validation_data must be a pair (X, y).") from None
-            seen = standardizer(check_signals(self, X_valid, signals.shape[2]))
-            expected = targets.encode(check_targets(y_valid, self._target_kind.are_labels))
-            check_consistent_length(seen, expected)
-            validation = Rows(seen, expected, np.ones(len(seen)))
+            validation = self._validation_rows(validation_data, signals.shape[2], standardizer, targets)
         elif weight[held_out].any():
             validation = Rows(
                 standardizer(signals[held_out]), targets.encode(given[held_out]), relative(weight[held_out])
@@ -265,6 +277,19 @@ class NetworkEstimator(TrainingParameters, SeenFeatures, ABC, BaseEstimator):
             None if sample_weight is None else share,
             folds,
         )
+
+    def _validation_rows(
+        self, given: tuple[DataLike, ColumnLike], n_values: int, standardizer: Standardizer, targets: Targets
+    ) -> Rows:
+        """Return the caller's rows for early stopping."""
+        try:
+            X_valid, y_valid = given
+        except (TypeError, ValueError):
+            raise ValueError("validation_data must be a pair (X, y).") from None
+        seen = standardizer(check_signals(self, X_valid, n_values))
+        expected = targets.encode(check_targets(y_valid, self._target_kind.are_labels))
+        check_consistent_length(seen, expected)
+        return Rows(seen, expected, np.ones(len(seen)))
 
     def _batches(
         self, data: TrainingData, device: torch.device, n: int, make: Callable[[Rows, torch.device], Batch]

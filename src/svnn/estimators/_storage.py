@@ -160,7 +160,11 @@ def _restore(kind: type, tensors: dict[str, Tensor], header: Json, device: torch
     _check_parameters(estimator)
     n_values = estimator._n_values = _whole(header["module"]["in_features"], "in_features")
     trained_with = estimator._trained_with = header.get("trained_with", {})  # older files have none
-    _must(trained_with.keys() <= {"use", "standardize", "scale"}, "trained_with")
+    _must(trained_with.keys() <= {"use", "standardize", "scale", "rows", "unseen"}, "trained_with")
+    unseen = trained_with.get("unseen", [])
+    _must(isinstance(unseen, list) and all(is_allowed(each, (int,), low=0) for each in unseen), "unseen")
+    rows = trained_with.get("rows", 1.0)
+    _must(isinstance(rows, float) and 0 < rows < math.inf, "rows")
     scale = trained_with.get("scale", 1.0)
     _must(isinstance(scale, float) and 0 < scale < math.inf, "scale")
     _must(trained_with.get("use", "log") in ("covariance", "precision", "log"), "use")

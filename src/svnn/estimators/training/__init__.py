@@ -9,6 +9,7 @@ from svnn.estimators.training._loop import (
     Trainer,
     batch_ends,
     batch_rows,
+    constant,
     epochs,
     train,
 )
@@ -34,6 +35,7 @@ __all__ = [
     "Validation",
     "batch_ends",
     "batch_rows",
+    "constant",
     "draw_weights",
     "epochs",
     "fits",

@@ -63,11 +63,14 @@ class Trainer(ABC):
         Whether a member has held-out rows.
     whitening : Tensor or None
         What the members' signals were multiplied with; their filters are to be multiplied with its transpose.
+    rest : list of Tensor or None
+        What is to be added to these filters: the part of weights known before that such signals do not show.
     """
 
     n_members: int
     watched: np.ndarray
     whitening: Tensor | None = None
+    rest: list[Tensor] | None = None
 
     @abstractmethod
     def epoch(self, order: np.ndarray, ends: Sequence[int], rates: Sequence[float], members: np.ndarray) -> np.ndarray:
