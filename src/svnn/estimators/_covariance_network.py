@@ -203,9 +203,9 @@ class CovarianceNetwork(NetworkSummary, GoingOn):
     def save(self, path: PathLike) -> None:
         """Write the fitted estimator to ``path``: one safetensors file, its header in JSON.
 
-        :func:`svnn.load` reads it back. ``callbacks`` are not stored. A subclass of your own is stored too, with those
-        of its parameters and attributes that are numbers, text, arrays, or lists and dicts of them; name it in
-        ``svnn.load(path, classes=[...])``.
+        :func:`svnn.load` reads it back. ``callbacks`` and ``checkpoint`` are not stored. A subclass of your own is
+        stored too, with those of its parameters and attributes that are numbers, text, arrays, or lists and dicts of
+        them; name it in ``svnn.load(path, classes=[...])``.
 
         The file is replaced in one step: a save that fails leaves the old one. A symbolic link stays, its target is
         written; permissions are those of the old file, or what the umask gives.

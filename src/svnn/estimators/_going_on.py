@@ -104,7 +104,7 @@ class GoingOn(MemberTraining):
                         carry(network, change)
         newcomers = self._newcomers(data)
         for network in networks:
-            make_likely(newcomers, *last_layer(network))
+            make_likely(*newcomers, *last_layer(network))
         trainers, start = [], 0
         for size in teams.values():
             own = networks[start : start + size]
@@ -127,14 +127,14 @@ class GoingOn(MemberTraining):
         self._take_more(networks, trainers, data, before, newcomers)
         return self
 
-    def _newcomers(self, data: TrainingData) -> list[int]:
-        """Return the classes that were named in the first call and have their first rows now."""
-        trained_with: dict[str, Any] = self._trained_with
+    def _newcomers(self, data: TrainingData) -> tuple[list[int], list[int]]:
+        """Return the classes named in the first call that have their first rows now, and those that had rows before."""
+        trained_with: dict[str, Any] = getattr(self, "_trained_with", {})
         unseen = trained_with.get("unseen", [])
         found = [k for k in unseen if bool(((data.training.targets == k) & (data.training.weight > 0)).any())]
         if found:
             self._trained_with = {**trained_with, "unseen": [k for k in unseen if k not in found]}
-        return found
+        return found, [k for k in range(self._targets.n_outputs) if k not in unseen]
 
     def _more_data(
         self,
@@ -226,7 +226,7 @@ class GoingOn(MemberTraining):
         trainers: list[Trainer],
         data: TrainingData,
         before: Totals | None,
-        newcomers: list[int],
+        newcomers: tuple[list[int], list[int]],
     ) -> None:
         """Take over the networks that were trained further; what each part counts stays."""
         members: list[SVNN] = []
@@ -244,7 +244,7 @@ class GoingOn(MemberTraining):
             linear = None
             if module.linear_weight is not None and module.linear_bias is not None:
                 linear = module.linear_weight.cpu().clone(), module.linear_bias.cpu().clone()
-                make_likely(newcomers, *linear)
+                make_likely(*newcomers, *linear)
                 if rows is not None:
                     prior = float(rows) * left
                     linear = updated_linear(*linear, data.training._replace(weight=weight), before, prior)
@@ -268,9 +268,8 @@ def last_layer(network: SVNN) -> tuple[torch.Tensor, torch.Tensor]:
 
 
 @torch.no_grad()
-def make_likely(classes: list[int], weight: torch.Tensor, bias: torch.Tensor) -> None:
+def make_likely(classes: list[int], others: list[int], weight: torch.Tensor, bias: torch.Tensor) -> None:
     """Give classes that had no rows before the mean output of the others: training made them all but impossible."""
-    others = [k for k in range(len(bias)) if k not in classes]
     for k in classes:
         weight[k], bias[k] = weight[others].mean(0), bias[others].mean()
 

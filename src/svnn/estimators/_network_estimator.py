@@ -11,7 +11,8 @@ from abc import ABC, abstractmethod
 from collections.abc import Callable
 from contextlib import AbstractContextManager, nullcontext
 from functools import partial
-from typing import Any, ClassVar, Self, cast
+from numbers import Integral
+from typing import TYPE_CHECKING, Any, ClassVar, Self, cast
 
 import numpy as np
 import torch
@@ -63,6 +64,9 @@ from svnn.estimators.training import (
     train,
 )
 from svnn.functional._array import generator
+
+if TYPE_CHECKING:
+    from svnn.estimators._checkpoint import Checkpoint
 
 #: Hidden values held at once when predicting. It does not change results: four megabytes stay in the caches.
 _PREDICT_VALUES = 2**19
@@ -160,6 +164,11 @@ class NetworkEstimator(TrainingParameters, SeenFeatures, ABC, BaseEstimator):
     ) -> Self:
         """Fit; ``classes`` are all labels that there will be, by default those of ``y``."""
         self._check_parameters()
+        if self.checkpoint is not None and not isinstance(self.random_state, Integral):
+            raise ValueError(
+                f"checkpoint={self.checkpoint!r} needs an integer as random_state, got {self.random_state!r}: a fit "
+                "that goes on has to deal out the rows and draw the weights as before."
+            )
         device = pick_device(self.device)
         rng = generator(self.random_state)
         seed = int(rng.integers(2**31))
@@ -178,6 +187,7 @@ class NetworkEstimator(TrainingParameters, SeenFeatures, ABC, BaseEstimator):
         n_batches, n_values = len(batch_ends(n_rows, batch_size)), data.training.signals.size
         n_epochs = epochs(self.max_epochs, self.schedule, n_batches, n_values)
         quiet: AbstractContextManager[list[Callback]] = nullcontext([])
+        keeper = self._keeper(data, networks, rng)
         with progress_bar(type(self).__name__, n_epochs) if self.verbose else quiet as progress:
             self.history_ = train(
                 trainer,
@@ -190,10 +200,22 @@ class NetworkEstimator(TrainingParameters, SeenFeatures, ABC, BaseEstimator):
                 batch_size=batch_size,
                 callbacks=[*self.callbacks, *progress],
                 generator=draws,
+                keeper=keeper,
             )
         self.n_iter_ = len(self.history_["train_loss"])
         self._finish(networks, trainer, data)
+        if keeper is not None:
+            keeper.remove()
         return self
+
+    def _keeper(self, data: TrainingData, networks: list[nn.Module], rng: np.random.Generator) -> Checkpoint | None:
+        """Return what writes checkpoints; None where none are asked for."""
+        if self.checkpoint is None:
+            return None
+        from svnn.estimators._checkpoint import Checkpoint, digest
+
+        fit = digest(type(self).__name__, self.get_params(deep=False), data, networks)
+        return Checkpoint(self.checkpoint, float(self.checkpoint_seconds), fit, rng)
 
     @property
     def _n_members(self) -> int:

@@ -40,7 +40,7 @@ from svnn.operators import CovarianceOperator, CSROperator, DenseOperator, LowRa
 _CLASSES: dict[str, type[CovarianceNetwork]] = {each.__name__: each for each in (SVNNRegressor, SVNNClassifier)}
 _USER = "subclass:"
 _OPERATORS = {each.backend: each for each in (DenseOperator, CSROperator, LowRankOperator)}
-_NOT_STORED = ("callbacks",)
+_NOT_STORED = ("callbacks", "checkpoint")
 #: The errors that a header can lead to when svnn did not write its values; a RecursionError is a RuntimeError.
 _NONSENSE = (LookupError, TypeError, ValueError, AttributeError, AssertionError, ArithmeticError, RuntimeError)
 _MOST_LAYERS = 1000
