@@ -15,6 +15,7 @@ from svnn._types import ColumnLike, DataLike, HasCovariance, HasFit
 from svnn.covariance._resolve import resolve
 from svnn.covariance._running_moments import Totals, decaying
 from svnn.estimators._carried_filters import carry, shift_change
+from svnn.estimators._history import History
 from svnn.estimators._linear_update import updated_linear
 from svnn.estimators._member_training import MemberTraining, from_whitened
 from svnn.estimators._network_estimator import new_network
@@ -112,7 +113,7 @@ class GoingOn(MemberTraining):
             start += size
         trainer: Trainer = trainers[0] if len(trainers) == 1 else Teams(trainers)
         n_rows = len(data.training.signals)
-        self.history_ = train(
+        losses = train(
             trainer,
             n_rows,
             lr=float(self.partial_lr),
@@ -123,7 +124,7 @@ class GoingOn(MemberTraining):
             callbacks=self.callbacks,
             generator=draws,
         )
-        self.n_iter_ = len(self.history_["train_loss"])
+        self.history_, self.n_iter_ = History(losses), len(losses["train_loss"])
         self._take_more(networks, trainers, data, before, newcomers)
         return self
 

@@ -25,6 +25,7 @@ from svnn._parameters import check_parameters, declared, fitted, one_of, paramet
 from svnn._types import ColumnLike, DataLike
 from svnn._validation import at_once
 from svnn.estimators._blend import softmax
+from svnn.estimators._history import History
 from svnn.estimators._progress_bar import progress_bar
 from svnn.estimators._shared_parameters import ClassWeight, SeenFeatures, TrainingParameters
 from svnn.estimators._training_data import (
@@ -77,9 +78,10 @@ class NetworkEstimator(TrainingParameters, SeenFeatures, ABC, BaseEstimator):
     """Base of all estimators that train a network."""
 
     module_: nn.Module = fitted(kind="torch.nn.Module", doc="The trained network.")
-    history_: dict[str, list[float]] = fitted(
+    history_: History = fitted(
         kind="dict of lists",
-        doc="``train_loss`` and ``valid_loss`` of every epoch; ``best_epoch`` of every member, from 1.",
+        doc="""``train_loss`` and ``valid_loss`` of every epoch; ``best_epoch`` of every member, from 1.
+        ``history_.to_frame()`` is a frame of pandas with a row for every epoch.""",
     )
     n_iter_: int = fitted(kind="int", doc="Number of epochs trained.")
 
@@ -189,7 +191,7 @@ class NetworkEstimator(TrainingParameters, SeenFeatures, ABC, BaseEstimator):
         quiet: AbstractContextManager[list[Callback]] = nullcontext([])
         keeper = self._keeper(data, networks, rng)
         with progress_bar(type(self).__name__, n_epochs) if self.verbose else quiet as progress:
-            self.history_ = train(
+            losses = train(
                 trainer,
                 n_rows,
                 lr=float(self.lr),
@@ -202,7 +204,7 @@ class NetworkEstimator(TrainingParameters, SeenFeatures, ABC, BaseEstimator):
                 generator=draws,
                 keeper=keeper,
             )
-        self.n_iter_ = len(self.history_["train_loss"])
+        self.history_, self.n_iter_ = History(losses), len(losses["train_loss"])
         self._finish(networks, trainer, data)
         if keeper is not None:
             keeper.remove()

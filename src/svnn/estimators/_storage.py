@@ -19,6 +19,7 @@ from torch import Tensor, nn
 from svnn._parameters import is_allowed
 from svnn.estimators._classifier import SVNNClassifier
 from svnn.estimators._covariance_network import CovarianceNetwork, networks_of
+from svnn.estimators._history import History
 from svnn.estimators._model_file import Json, ModelFileError, PathLike, given_path, read_model, write_model
 from svnn.estimators._noise import Noise
 from svnn.estimators._regressor import SVNNRegressor
@@ -198,7 +199,7 @@ def _restore(kind: type, tensors: dict[str, Tensor], header: Json, device: torch
     estimator.module_ = module.to(device).eval()
     if isinstance(estimator, SVNNRegressor) and header.get("noise") is not None:
         estimator._noise = _get_noise(header["noise"], tensors, estimator._targets.n_outputs)
-    history = estimator.history_ = header["history"]
+    history = estimator.history_ = History(header["history"])
     numbers = [value for values in history.values() for value in values]
     _must(all(isinstance(value, (int, float)) for value in numbers), "history")
     estimator.n_iter_ = len(history["train_loss"])
