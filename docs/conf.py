@@ -68,6 +68,7 @@ ORDER = [
     "plot_wearables.py",
     "plot_genes.py",
     "plot_returns.py",
+    "plot_online_returns.py",
     "plot_graph_learning.py",
     "plot_compare.py",
     "plot_choose_covariance.py",

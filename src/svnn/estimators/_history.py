@@ -18,12 +18,9 @@ class History(dict[str, list[float]]):
     >>> history = History(train_loss=[0.9, 0.5, 0.4], valid_loss=[1.0, 0.6, 0.7], best_epoch=[2, 3])
     >>> history["valid_loss"]
     [1.0, 0.6, 0.7]
-    >>> history.to_frame()
-           train_loss  valid_loss  best_members
-    epoch
-    1             0.9         1.0             0
-    2             0.5         0.6             1
-    3             0.4         0.7             1
+    >>> frame = history.to_frame()
+    >>> list(frame), frame["best_members"].tolist()
+    (['train_loss', 'valid_loss', 'best_members'], [0, 1, 1])
     """
 
     def to_frame(self) -> pd.DataFrame:
