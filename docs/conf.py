@@ -68,6 +68,7 @@ ORDER = [
     "plot_wearables.py",
     "plot_genes.py",
     "plot_returns.py",
+    "plot_online_returns.py",
     "plot_graph_learning.py",
     "plot_pyg.py",
     "plot_compare.py",

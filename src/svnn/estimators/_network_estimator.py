@@ -11,7 +11,8 @@ from abc import ABC, abstractmethod
 from collections.abc import Callable
 from contextlib import AbstractContextManager, nullcontext
 from functools import partial
-from typing import Any, ClassVar, Self, cast
+from numbers import Integral
+from typing import TYPE_CHECKING, Any, ClassVar, Self, cast
 
 import numpy as np
 import torch
@@ -24,6 +25,7 @@ from svnn._parameters import check_parameters, declared, fitted, one_of, paramet
 from svnn._types import ColumnLike, DataLike
 from svnn._validation import at_once
 from svnn.estimators._blend import softmax
+from svnn.estimators._history import History
 from svnn.estimators._progress_bar import progress_bar
 from svnn.estimators._shared_parameters import ClassWeight, SeenFeatures, TrainingParameters
 from svnn.estimators._training_data import (
@@ -32,6 +34,7 @@ from svnn.estimators._training_data import (
     NumberTargets,
     Rows,
     Standardizer,
+    Targets,
     TrainingData,
     check_range,
     check_sample_weight,
@@ -63,6 +66,9 @@ from svnn.estimators.training import (
 )
 from svnn.functional._array import generator
 
+if TYPE_CHECKING:
+    from svnn.estimators._checkpoint import Checkpoint
+
 #: Hidden values held at once when predicting. It does not change results: four megabytes stay in the caches.
 _PREDICT_VALUES = 2**19
 
@@ -72,9 +78,10 @@ class NetworkEstimator(TrainingParameters, SeenFeatures, ABC, BaseEstimator):
     """Base of all estimators that train a network."""
 
     module_: nn.Module = fitted(kind="torch.nn.Module", doc="The trained network.")
-    history_: dict[str, list[float]] = fitted(
+    history_: History = fitted(
         kind="dict of lists",
-        doc="``train_loss`` and ``valid_loss`` of every epoch; ``best_epoch`` of every member, from 1.",
+        doc="""``train_loss`` and ``valid_loss`` of every epoch; ``best_epoch`` of every member, from 1.
+        ``history_.to_frame()`` is a frame of pandas with a row for every epoch.""",
     )
     n_iter_: int = fitted(kind="int", doc="Number of epochs trained.")
 
@@ -146,13 +153,30 @@ class NetworkEstimator(TrainingParameters, SeenFeatures, ABC, BaseEstimator):
         -------
         self
         """
+        return self._fit_anew(X, y, sample_weight, validation_data, groups)
+
+    def _fit_anew(
+        self,
+        X: DataLike,
+        y: ColumnLike,
+        sample_weight: ColumnLike | None,
+        validation_data: tuple[DataLike, ColumnLike] | None,
+        groups: ColumnLike | None,
+        classes: ColumnLike | None = None,
+    ) -> Self:
+        """Fit; ``classes`` are all labels that there will be, by default those of ``y``."""
         self._check_parameters()
+        if self.checkpoint is not None and not isinstance(self.random_state, Integral):
+            raise ValueError(
+                f"checkpoint={self.checkpoint!r} needs an integer as random_state, got {self.random_state!r}: a fit "
+                "that goes on has to deal out the rows and draw the weights as before."
+            )
         device = pick_device(self.device)
         rng = generator(self.random_state)
         seed = int(rng.integers(2**31))
         draws = torch.Generator().manual_seed(seed)
 
-        data = self._prepare(X, y, sample_weight, validation_data, groups, seed)
+        data = self._prepare(X, y, sample_weight, validation_data, groups, seed, classes)
         self._n_values = data.training.signals.shape[2]
         self._standardizer, self._targets = data.standardizer, data.targets
         if isinstance(data.targets, LabelTargets):
@@ -165,8 +189,9 @@ class NetworkEstimator(TrainingParameters, SeenFeatures, ABC, BaseEstimator):
         n_batches, n_values = len(batch_ends(n_rows, batch_size)), data.training.signals.size
         n_epochs = epochs(self.max_epochs, self.schedule, n_batches, n_values)
         quiet: AbstractContextManager[list[Callback]] = nullcontext([])
+        keeper = self._keeper(data, networks, rng)
         with progress_bar(type(self).__name__, n_epochs) if self.verbose else quiet as progress:
-            self.history_ = train(
+            losses = train(
                 trainer,
                 n_rows,
                 lr=float(self.lr),
@@ -177,10 +202,22 @@ class NetworkEstimator(TrainingParameters, SeenFeatures, ABC, BaseEstimator):
                 batch_size=batch_size,
                 callbacks=[*self.callbacks, *progress],
                 generator=draws,
+                keeper=keeper,
             )
-        self.n_iter_ = len(self.history_["train_loss"])
+        self.history_, self.n_iter_ = History(losses), len(losses["train_loss"])
         self._finish(networks, trainer, data)
+        if keeper is not None:
+            keeper.remove()
         return self
+
+    def _keeper(self, data: TrainingData, networks: list[nn.Module], rng: np.random.Generator) -> Checkpoint | None:
+        """Return what writes checkpoints; None where none are asked for."""
+        if self.checkpoint is None:
+            return None
+        from svnn.estimators._checkpoint import Checkpoint, digest
+
+        fit = digest(type(self).__name__, self.get_params(deep=False), data, networks)
+        return Checkpoint(self.checkpoint, float(self.checkpoint_seconds), fit, rng)
 
     @property
     def _n_members(self) -> int:
@@ -217,6 +254,7 @@ class NetworkEstimator(TrainingParameters, SeenFeatures, ABC, BaseEstimator):
         validation_data: tuple[DataLike, ColumnLike] | None,
         groups: ColumnLike | None,
         seed: int,
+        classes: ColumnLike | None = None,
     ) -> TrainingData:
         """Check the data, split off the rows for early stopping, and standardise with those that are trained on."""
         signals = check_signals(self, X)
@@ -228,6 +266,7 @@ class NetworkEstimator(TrainingParameters, SeenFeatures, ABC, BaseEstimator):
         rows, held_out, folds = np.arange(len(given)), np.arange(0), None
         if self._n_members == 1:
             rows, held_out = split_rows(given, groups, fraction, seed, stratify)
+            rows = rows if getattr(self, "halflife", None) is None else np.sort(rows)  # the newest row is the last
         else:
             folds = member_folds(given, groups, weight, fraction, self._n_members, seed, stratify)
 
@@ -235,21 +274,18 @@ class NetworkEstimator(TrainingParameters, SeenFeatures, ABC, BaseEstimator):
         if not share.any():
             raise ValueError("sample_weight is zero for every training row; give some of them weight.")
         standardizer = Standardizer.fit(signals[rows], share, active=bool(self.standardize))
-        targets = self._target_kind.learn(given, rows, share, standardize=bool(self.standardize))
+        targets: Targets
+        if classes is None:
+            targets = self._target_kind.learn(given, rows, share, standardize=bool(self.standardize))
+        else:
+            targets = LabelTargets.known(classes, given)
         Z, codes = standardizer(signals[rows]), targets.encode(given[rows])
         check_range(Z[share > 0], "X", *SINGLE)
         check_range(codes[share > 0], "y", *SINGLE)
 
         validation = None
         if validation_data is not None:
-            try:
-                X_valid, y_valid = validation_data
-            except (TypeError, ValueError):
-                raise ValueError("validation_data must be a pair (X, y).") from None
-            seen = standardizer(check_signals(self, X_valid, signals.shape[2]))
-            expected = targets.encode(check_targets(y_valid, self._target_kind.are_labels))
-            check_consistent_length(seen, expected)
-            validation = Rows(seen, expected, np.ones(len(seen)))
+            validation = self._validation_rows(validation_data, signals.shape[2], standardizer, targets)
         elif weight[held_out].any():
             validation = Rows(
                 standardizer(signals[held_out]), targets.encode(given[held_out]), relative(weight[held_out])
@@ -265,6 +301,19 @@ class NetworkEstimator(TrainingParameters, SeenFeatures, ABC, BaseEstimator):
             None if sample_weight is None else share,
             folds,
         )
+
+    def _validation_rows(
+        self, given: tuple[DataLike, ColumnLike], n_values: int, standardizer: Standardizer, targets: Targets
+    ) -> Rows:
+        """Return the caller's rows for early stopping."""
+        try:
+            X_valid, y_valid = given
+        except (TypeError, ValueError):
+            raise ValueError("validation_data must be a pair (X, y).") from None
+        seen = standardizer(check_signals(self, X_valid, n_values))
+        expected = targets.encode(check_targets(y_valid, self._target_kind.are_labels))
+        check_consistent_length(seen, expected)
+        return Rows(seen, expected, np.ones(len(seen)))
 
     def _batches(
         self, data: TrainingData, device: torch.device, n: int, make: Callable[[Rows, torch.device], Batch]

@@ -2,17 +2,19 @@
 
 from __future__ import annotations
 
-from typing import Literal, cast, overload
+from typing import Literal, Self, cast, overload
 
 import numpy as np
 
 from svnn._parameters import declared
-from svnn._types import DataLike
+from svnn._types import ColumnLike, DataLike
+from svnn._validation import at_once
 from svnn.estimators._covariance_network import CovarianceNetwork
 from svnn.estimators._member_training import HeldOut
 from svnn.estimators._network_estimator import Regression
 from svnn.estimators._noise import Noise
 from svnn.estimators._training_data import TrainingData
+from svnn.estimators.training import plain_torch
 
 #: Training rows by which the members' agreement is measured.
 _ROWS = 1000
@@ -56,6 +58,45 @@ class SVNNRegressor(CovarianceNetwork, Regression):
 
     #: How far targets lie from predictions, in standardised units; None where no row was held out.
     _noise = cast("Noise | None", None)
+
+    @at_once
+    @plain_torch()
+    def partial_fit(
+        self,
+        X: DataLike,
+        y: ColumnLike,
+        sample_weight: ColumnLike | None = None,
+        *,
+        validation_data: tuple[DataLike, ColumnLike] | None = None,
+    ) -> Self:
+        """Go on with new rows; the first call is :meth:`fit`.
+
+        The covariance is updated by the ``partial_fit`` of its estimator, the networks are trained for
+        ``partial_epochs`` with the new rows, and the linear model is updated by recursive least squares. Means and
+        scales of the standardisation, the number by which the covariance is divided, and ``blend_`` stay as they were
+        in the first call: filters are polynomials of the same units. ``history_`` and ``n_iter_`` are those of the last
+        call.
+
+        Parameters
+        ----------
+        X : array or data frame of shape (t, N) or (t, N, F)
+            Rows in the order of time, where there is a ``halflife``; one is enough after the first call.
+        y : array of shape (t,), or (t, n_outputs)
+        sample_weight : array of shape (t,), optional
+            Only ratios within one call count.
+        validation_data : tuple (X, y), optional
+            The epoch of the least loss on it is kept; by default that of the least training loss.
+
+        Returns
+        -------
+        self
+
+        Raises
+        ------
+        ValueError
+            Where the covariance estimator has no ``partial_fit``, as "ledoit_wolf", "adaptive" and ``tau="cv"``.
+        """
+        return self._go_on(X, y, sample_weight, validation_data)
 
     @overload
     def predict(self, X: DataLike, return_std: Literal[False] = False) -> np.ndarray: ...

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import copy
 import math
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -200,10 +200,56 @@ class ModuleTrainer(Trainer):
         for member in members:
             self.best[member] = copy.deepcopy(self.averages[member].module.state_dict())
 
+    def state(self) -> dict[str, Tensor]:
+        found = generator_states([each for each in self.noise if each is not None])
+        for member, (module, average) in enumerate(zip(self.modules, self.averages, strict=True)):
+            parts = {"now": module.state_dict(), "average": average.module.state_dict(), "best": self.best[member]}
+            for number, moments in self.optimizers[member].state_dict()["state"].items():
+                parts[f"adam.{number}"] = moments
+            found |= {f"{member}.{part}.{name}": v for part, values in parts.items() for name, v in values.items()}
+            found[f"{member}.steps"] = torch.tensor(average.steps)
+        return found
+
+    def load_state(self, state: Mapping[str, Tensor]) -> None:
+        set_generators([each for each in self.noise if each is not None], state)
+        for member, (module, average) in enumerate(zip(self.modules, self.averages, strict=True)):
+            for part, own in (("now", module), ("average", average.module)):
+                own.load_state_dict(_part(state, f"{member}.{part}."))
+            self.best[member] = {k: v.to(self.device) for k, v in _part(state, f"{member}.best.").items()}
+            average.steps = int(state[f"{member}.steps"])
+            optimizer = self.optimizers[member]
+            n = sum(len(group["params"]) for group in optimizer.param_groups)
+            moments = {i: _part(state, f"{member}.adam.{i}.") for i in range(n)}
+            groups = optimizer.state_dict()["param_groups"]
+            optimizer.load_state_dict({"state": {i: v for i, v in moments.items() if v}, "param_groups": groups})
+
     def restore(self) -> None:
         for member, module in enumerate(self.modules):
             module.load_state_dict(self.best[member])
             self.averages[member].module = module.eval()
+
+
+def _part(state: Mapping[str, Tensor], prefix: str) -> dict[str, Tensor]:
+    """Return the entries whose names start in some way, without that."""
+    return {name.removeprefix(prefix): value.clone() for name, value in state.items() if name.startswith(prefix)}
+
+
+def generator_states(generators: Sequence[torch.Generator]) -> dict[str, Tensor]:
+    """Return the states of generators by names."""
+    return {f"noise.{i}": each.get_state() for i, each in enumerate(generators)}
+
+
+def set_generators(generators: Sequence[torch.Generator], state: Mapping[str, Tensor]) -> None:
+    """Take over states of generators."""
+    for i, each in enumerate(generators):
+        each.set_state(state[f"noise.{i}"])
+
+
+def same_shape(name: str, here: Tensor, there: Tensor) -> Tensor:
+    """Return a tensor, or raise an error where another is not of its shape and type."""
+    if here.shape != there.shape or here.dtype != there.dtype:
+        raise ValueError(f"its {name} has shape {tuple(there.shape)}, the training has {tuple(here.shape)}")
+    return here
 
 
 def _groups(module: nn.Module) -> list[dict[str, object]]:
