@@ -16,6 +16,7 @@ from torch import nn
 from svnn._parameters import declared, fitted
 from svnn._types import ColumnLike, CovarianceLike, DataLike, HasCovariance, Matrix, MatrixLike
 from svnn.covariance._resolve import fit_covariance, resolve, shift_matrix
+from svnn.estimators._exports import Exports
 from svnn.estimators._member_training import MemberTraining
 from svnn.estimators._model_file import PathLike
 from svnn.estimators._summary import NetworkSummary
@@ -31,7 +32,7 @@ _MOST_LOGARITHMS = 1000
 
 
 @declared
-class CovarianceNetwork(NetworkSummary, MemberTraining):
+class CovarianceNetwork(NetworkSummary, Exports, MemberTraining):
     """Base of :class:`SVNNRegressor` and :class:`SVNNClassifier`: all that does not depend on what is predicted."""
 
     hidden: Sequence[int] = (8,)
@@ -173,66 +174,6 @@ class CovarianceNetwork(NetworkSummary, MemberTraining):
         from svnn.estimators._storage import save
 
         save(self, path)
-
-    @plain_torch()
-    def to_torch(self, dtype: torch.dtype = torch.float32) -> torch.fx.GraphModule:
-        """Return the fitted model as a plain torch module that takes X in its own units.
-
-        It holds everything that ``predict`` does: standardisation, shift, members and their weights, linear model and
-        decoding. It is made of torch's own operations, needs no svnn to run, and is in evaluation mode in main memory.
-
-        Parameters
-        ----------
-        dtype : torch.dtype, default=torch.float32
-            ``torch.float32`` or ``torch.float64``. In double precision predictions are those of ``predict`` up to
-            rounding. Single precision is faster; where features are nearly multiples of each other, as in spectra, it
-            keeps four to five digits.
-
-        Returns
-        -------
-        torch.fx.GraphModule
-            From a tensor of shape (t, N), or (t, N, F) as in ``fit``, to predictions of the shape of ``predict``; a
-            classifier's gives probabilities of shape (t, n_classes), and ``model.classes_[module(X).argmax(1)]`` are
-            the labels. Nothing is checked but the shape: NaN gives NaN.
-
-        Examples
-        --------
-        >>> import torch
-        >>> from sklearn.datasets import load_iris
-        >>> from svnn import SVNNClassifier
-        >>> X, y = load_iris(return_X_y=True)
-        >>> module = SVNNClassifier(max_epochs=5, members=2, random_state=0).fit(X, y).to_torch()
-        >>> module(torch.tensor(X[:3])).shape
-        torch.Size([3, 3])
-        """
-        from svnn.estimators._plain_network import plain_network
-
-        check_is_fitted(self)
-        return plain_network(self, dtype)
-
-    @plain_torch()
-    def export(self, path: PathLike, dtype: torch.dtype = torch.float32) -> None:
-        """Write :meth:`to_torch` to a file that runs without svnn; any number of rows can be predicted with it.
-
-        Parameters
-        ----------
-        path : path
-            ``.onnx`` for ONNX (``pip install "svnn[export]"``), ``.pt2`` for ``torch.export.load``. The file is
-            replaced in one step, as by :meth:`save`.
-        dtype : torch.dtype, default=torch.float32
-            Of the computation and of the input ``X``.
-
-        Notes
-        -----
-        An ONNX file takes ``X`` and gives ``prediction``, or ``probabilities`` and ``label``. Its metadata hold the
-        version of svnn, the name of the estimator, and names of features and classes as JSON; those of a ``.pt2`` file
-        are its extra files, and its output is that of :meth:`to_torch`. Labels that are neither numbers nor truth values are
-        text. Sparse covariances of up to 2048 features are stored as dense matrices, larger ones by their entries.
-        """
-        from svnn.estimators._export import export
-
-        check_is_fitted(self)
-        export(self, path, dtype)
 
     def report(self, X: DataLike, y: ColumnLike | None, path: str | Path) -> Path:
         """Write one HTML file about the model and these rows: :func:`svnn.reporting.write_report`."""

@@ -1,8 +1,8 @@
 r"""A fitted covariance network as one torch module of plain operations.
 
 All members run as one network: their filters of the first layer share the shifted signals, and what follows is a
-product for each member, all made at once. Batch norm is folded into the filters. Parts of weight zero and shifts that no
-filter uses are left out.
+product for each member, all made at once. Batch norm is folded into the filters. Parts of weight zero are left out, and
+shifts that no filter uses.
 """
 
 from __future__ import annotations
@@ -24,9 +24,9 @@ if TYPE_CHECKING:
 
 
 class FilterLayer(nn.Module):
-    r"""The filters of all members, :math:`\sum_k C^k x W_k + b`: from (B, N, …) to (members, B N, out).
+    r"""The filters of all members: from (B, N, …) to (members, B N, out).
 
-    ``weight`` has the shape (members, (K + 1) in, out). In the first layer all members have the same ``x``, (B, N, in);
+    ``weight`` has the shape (members, K + 1, in, out). In the first layer all members have the same ``x``, (B, N, in);
     further layers get (members, B N, in).
     """
 
@@ -35,23 +35,19 @@ class FilterLayer(nn.Module):
 
     def __init__(self, weight: Tensor, bias: Tensor, shift: PlainShift, n_nodes: int, first: bool) -> None:
         super().__init__()
-        self.first, self.n_nodes, self.members, self.n_in = first, n_nodes, len(weight), weight.shape[2]
-        used = weight.ne(0).any(-1).any(-1).any(0).nonzero()
-        self.order = int(used.max()) if len(used) else 0
-        self.shift = shift.module if self.order else None
-        self.register_buffer("weight", shift.powers(weight[:, : self.order + 1]).flatten(1, 2))
+        self.first, self.n_nodes = first, n_nodes
+        self.members, self.taps, self.n_in, _ = weight.shape
+        self.shift = shift.module
+        self.register_buffer("weight", shift.rewritten(weight).flatten(1, 2))
         self.register_buffer("bias", bias[:, None])
 
     def forward(self, x: Tensor) -> Tensor:
-        if not self.first:  # members are further values of a node
-            x = x.reshape(self.members, -1, self.n_nodes, self.n_in).permute(1, 2, 0, 3).flatten(2)
-        powers = [x]
-        for _ in range(self.order):
-            powers.append(cast(nn.Module, self.shift)(powers[-1]))
         if self.first:
-            return torch.matmul(torch.cat(powers, -1).flatten(0, 1), self.weight) + self.bias
-        apart = [power.reshape(-1, self.members, self.n_in) for power in powers]
-        return torch.matmul(torch.cat(apart, -1).transpose(0, 1), self.weight) + self.bias
+            return torch.matmul(self.shift(x).flatten(0, 1), self.weight) + self.bias
+        # The members' values are further values of a node while they are shifted.
+        nodes = x.reshape(self.members, -1, self.n_nodes, self.n_in).permute(1, 2, 0, 3).flatten(2)
+        apart = self.shift(nodes).reshape(-1, self.taps, self.members, self.n_in)
+        return torch.matmul(apart.permute(2, 0, 1, 3).flatten(2), self.weight) + self.bias
 
 
 class Pooling(nn.Module):
@@ -93,6 +89,8 @@ class PlainNetwork(nn.Module):
     mean: Tensor
     scale: Tensor
     weights: Tensor
+    target_mean: Tensor
+    target_scale: Tensor
 
     def __init__(self, model: CovarianceNetwork) -> None:
         super().__init__()
@@ -106,7 +104,7 @@ class PlainNetwork(nn.Module):
         networks = networks_of(module)
         weights = module.weights.cpu() if isinstance(module, Members) else torch.ones(1, dtype=torch.float64)
         counts = [network for network, weight in zip(networks, weights.tolist(), strict=False) if weight]
-        self.network = _stacked(counts, plain_shift(model.operator_), self.n_nodes) if counts else None
+        self.network = _stacked(counts, model) if counts else None
         self.linear = None
         if isinstance(module, Members) and module.linear_weight is not None and float(weights[-1]):
             self.linear = nn.Linear(module.linear_weight.shape[1], module.linear_weight.shape[0], dtype=torch.float64)
@@ -145,17 +143,23 @@ def plain_network(model: CovarianceNetwork, dtype: torch.dtype = torch.float32) 
     return traced.requires_grad_(False).to(dtype).eval()
 
 
-def _stacked(networks: Sequence[SVNN], shift: PlainShift, n_nodes: int) -> nn.Sequential:
+def _stacked(networks: Sequence[SVNN], model: CovarianceNetwork) -> nn.Sequential:
     """Return networks of the same shape as one, which gives their outputs (members, B, out)."""
-    stacked, activation = nn.Sequential(), networks[0].activation
+    layers = []
     for depth in range(len(networks[0].filters)):
         pairs = [_folded(own.filters[depth], own.norms[depth]) for own in networks]
-        weight, bias = (torch.stack(each) for each in zip(*pairs, strict=True))
-        stacked.extend([FilterLayer(weight, bias, shift, n_nodes, depth == 0), activation])
-    stacked.append(Pooling([own.readout for own in networks], n_nodes))
-    for layers in zip(*(own.head for own in networks), strict=True):
-        linear = isinstance(layers[0], nn.Linear)
-        stacked.append(LinearLayer(cast("Sequence[nn.Linear]", layers)) if linear else layers[0])
+        layers.append(tuple(torch.stack(each) for each in zip(*pairs, strict=True)))
+    used = [int(tap) for weight, _ in layers for tap in weight.ne(0).any(-1).any(-1).any(0).nonzero()]
+    order, n = max(used, default=0), model.n_features_in_
+    shift = plain_shift(model.operator_, order, model.covariance_)
+    stacked = nn.Sequential()
+    for depth, (weight, bias) in enumerate(layers):
+        layer = FilterLayer(weight[:, : order + 1], bias, shift, n, first=depth == 0)
+        stacked.extend([layer, networks[0].activation])
+    stacked.append(Pooling([own.readout for own in networks], n))
+    for parts in zip(*(own.head for own in networks), strict=True):
+        linear = isinstance(parts[0], nn.Linear)
+        stacked.append(LinearLayer(cast("Sequence[nn.Linear]", parts)) if linear else parts[0])
     return stacked
 
 
