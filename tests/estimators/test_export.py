@@ -12,6 +12,7 @@ import pytest
 import torch
 
 import svnn
+from estimators.test_to_torch import counting
 from inspected_models import QUICK, numbers, signals
 from svnn import SVNNClassifier, SVNNRegressor
 from svnn.covariance._resolve import NAMES
@@ -50,7 +51,7 @@ def check(model, X, path, tolerance):
 def test_every_covariance(covariance, tmp_path):
     X = signals(n_samples=260)
     y = numbers(X)
-    model = SVNNRegressor(**QUICK, covariance=covariance).fit(X, y)
+    model = counting(SVNNRegressor(**QUICK, covariance=covariance).fit(X, y))
     assert "linear" in model.blend_
     check(model, X, tmp_path / "model", 1e-5 * y.std())
 
@@ -70,7 +71,7 @@ SHAPES = {
 
 @pytest.mark.parametrize(("X", "y", "options"), SHAPES.values(), ids=SHAPES)
 def test_every_shape(X, y, options, tmp_path):
-    model = SVNNRegressor(**{**QUICK, "activation": "silu", **options}).fit(X, y)
+    model = counting(SVNNRegressor(**{**QUICK, "activation": "silu", **options}).fit(X, y))
     check(model, X, tmp_path / "model", 1e-5 * y.std(0).min())
 
 
@@ -84,7 +85,7 @@ def test_large_matrices(kind, tmp_path, monkeypatch):
     shift = from_data(X[:6] / 10) if kind == "lowrank" else np.eye(80) + 0.3 * (np.eye(80, k=1) + np.eye(80, k=-1))
     shift = svnn.as_operator(shift, backend=kind)
     y = X[:, :4].sum(1)
-    model = SVNNRegressor(**QUICK, covariance="precomputed", shift=shift).fit(X, y)
+    model = counting(SVNNRegressor(**QUICK, covariance="precomputed", shift=shift).fit(X, y))
     assert model.operator_.backend == kind
     check(model, X, tmp_path / "model", 1e-5 * y.std())
 
@@ -103,7 +104,7 @@ def test_labels_of_every_kind(classes, iris, tmp_path):
     pytest.importorskip("onnxscript")
     X, y = iris
     X, y = X[y < len(classes)], classes[y[y < len(classes)]]
-    model = SVNNClassifier(**QUICK).fit(X, y)
+    model = counting(SVNNClassifier(**QUICK).fit(X, y))
     model.export(tmp_path / "m.onnx")
     for rows in (X, X[:1]):
         found, about = run_onnx(tmp_path / "m.onnx", rows)
