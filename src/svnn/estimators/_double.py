@@ -14,9 +14,9 @@ def in_double(module: nn.Module) -> nn.Module:
     """Return a copy of a network in double precision and in evaluation mode, as ``deepcopy(module).double().eval()``.
 
     Tensors are copied once, and modules without what they hold besides tensors and other modules. With the eight
-    members of the default regressor that takes 0.1 of the time of a deep copy, which is most of the time of a
-    prediction for one row (one core of an x86 server). Classes from elsewhere may keep tensors in other places: for
-    them it is a deep copy.
+    members of the default regressor that takes 0.2 of the time of a deep copy, which took more than half of the time
+    of a prediction for one row (one core of an x86 server). Classes from elsewhere may keep tensors in other places:
+    for them it is a deep copy.
 
     Examples
     --------
