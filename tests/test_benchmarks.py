@@ -16,6 +16,7 @@ import batches
 import curves
 import filters
 import gpu
+import latency
 import numpy as np
 import plot
 import pytest
@@ -117,6 +118,15 @@ def test_the_textbook_member_is_the_network_of_the_estimator():
     textbook.load_state_dict(ours.state_dict())
     x = torch.randn(7, 5, 2)
     torch.testing.assert_close(textbook(x), ours(x, as_operator(C).normalized(1.0)))
+
+
+def test_every_way_to_predict_one_row_predicts_the_same():
+    rows = stored(latency.measure(RATES, quick=True))
+    ways = {"predict", "to_torch"} | (
+        {"onnxruntime"} if find_spec("onnxruntime") and find_spec("onnxscript") else set()
+    )
+    assert all(set(row["seconds"]) == ways and max(row["differences"].values()) < 1e-5 for row in rows)
+    assert "quick classes" in latency.report(rows)
 
 
 def test_scale_agrees_with_numpy():

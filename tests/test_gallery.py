@@ -78,6 +78,14 @@ def test_going_on_pays_where_returns_drift(run, monkeypatch):
     assert names["np"].mean(names["gaps"]["half-life of 60 days"]) < names["np"].mean(names["gaps"]["all days"])
 
 
+def test_learned_edges_help_and_many_covariances_make_a_network_steady(run):
+    names = run(ROOT / "examples" / "gallery" / "plot_learned_shift.py")[0]
+    learned, kept, edges = (names[name] for name in ("learned", "kept", "edges"))
+    assert names["error"](names["on_learned"], learned().detach()) < names["error"](names["on_sample"], names["sample"])
+    assert kept[edges].mean() > kept[names["pairs"] & ~edges].mean() + 0.2
+    assert names["change"](names["on_resampled"]) < names["change"](names["on_sample"])
+
+
 @pytest.mark.parametrize("path", SCRIPTS, ids=lambda path: path.stem)
 def test_every_script_opens_with_a_title_and_is_on_the_site(path):
     title, line, *rest = ast.get_docstring(ast.parse(path.read_text(encoding="utf-8"))).splitlines()

@@ -17,6 +17,7 @@ from svnn._parameters import declared, fitted
 from svnn._types import ColumnLike, CovarianceLike, DataLike, HasCovariance, HasFit, Matrix, MatrixLike
 from svnn.covariance._resolve import fit_covariance, resolve, shift_matrix
 from svnn.covariance._running_moments import decaying
+from svnn.estimators._exports import Exports
 from svnn.estimators._going_on import GoingOn, can_go_on
 from svnn.estimators._going_on import networks_of as networks_of
 from svnn.estimators._model_file import PathLike
@@ -33,7 +34,7 @@ _MOST_LOGARITHMS = 1000
 
 
 @declared
-class CovarianceNetwork(NetworkSummary, GoingOn):
+class CovarianceNetwork(NetworkSummary, Exports, GoingOn):
     """Base of :class:`SVNNRegressor` and :class:`SVNNClassifier`: all that does not depend on what is predicted."""
 
     hidden: Sequence[int] = (8,)

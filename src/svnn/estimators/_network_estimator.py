@@ -6,7 +6,6 @@ what it runs on; :class:`Regression` and :class:`Classification` say what is pre
 
 from __future__ import annotations
 
-import copy
 from abc import ABC, abstractmethod
 from collections.abc import Callable
 from contextlib import AbstractContextManager, nullcontext
@@ -25,6 +24,7 @@ from svnn._parameters import check_parameters, declared, fitted, one_of, paramet
 from svnn._types import ColumnLike, DataLike
 from svnn._validation import at_once
 from svnn.estimators._blend import softmax
+from svnn.estimators._double import in_double
 from svnn.estimators._history import History
 from svnn.estimators._progress_bar import progress_bar
 from svnn.estimators._shared_parameters import ClassWeight, SeenFeatures, TrainingParameters
@@ -358,7 +358,7 @@ class NetworkEstimator(TrainingParameters, SeenFeatures, ABC, BaseEstimator):
     def _outputs_of(self, inputs: np.ndarray, embed: bool = False) -> np.ndarray:
         """Return the same for inputs as the network takes them."""
         # In double precision a row's result does not depend on the rows it is batched with.
-        module: Any = copy.deepcopy(self.module_).double().eval()
+        module: Any = in_double(self.module_)
         x = torch.as_tensor(inputs, dtype=torch.float64, device=next(module.parameters()).device)
         run = module.embed if embed else getattr(module, "outputs", lambda x, shift: module(x, shift)[None])
         rows = max(1, _PREDICT_VALUES // (x.shape[1] * module.widest))
