@@ -118,3 +118,30 @@ class FilterParameters:
         rule=number(0, 1),
         doc="Share of the nodes left out of a sample's readout at random during training.",
     )
+
+
+@declared
+class GoingOnParameters:
+    """The parameters of networks that go on when new rows come."""
+
+    warm_start: bool = parameter(
+        default=False,
+        rule=boolean(),
+        doc="""Whether ``fit`` starts from the weights of the last ``fit`` or ``partial_fit`` in place of random ones.
+        All else is learned anew. Networks of another shape are an error.""",
+    )
+    halflife: float | None = parameter(
+        default=None,
+        rule=either(number(above=True), None),
+        doc="""Number of rows after which a row counts half as much in the covariance, in ``fit`` and in
+        ``partial_fit``, and in the linear model when ``partial_fit`` updates it; the last row is the newest. None
+        counts all rows alike.""",
+    )
+    partial_epochs: int = parameter(
+        default=10, rule=integer(1), doc="Number of epochs that ``partial_fit`` trains for with the new rows."
+    )
+    partial_lr: float = parameter(
+        default=1e-3,
+        rule=number(above=True),
+        doc="Learning rate of ``partial_fit``, constant; smaller than ``lr``, since the weights are good already.",
+    )

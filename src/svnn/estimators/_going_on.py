@@ -10,7 +10,6 @@ import torch
 from sklearn.utils.validation import check_consistent_length
 from torch import nn
 
-from svnn._parameters import boolean, declared, either, integer, number, parameter
 from svnn._types import ColumnLike, DataLike, HasCovariance, HasFit
 from svnn.covariance._resolve import resolve
 from svnn.covariance._running_moments import Totals, decaying
@@ -34,31 +33,8 @@ from svnn.functional._array import generator
 from svnn.nn import SVNN, Members
 
 
-@declared
 class GoingOn(MemberTraining):
-    """The parameters of networks that go on, and ``partial_fit``."""
-
-    warm_start: bool = parameter(
-        default=False,
-        rule=boolean(),
-        doc="""Whether ``fit`` starts from the weights of the last ``fit`` or ``partial_fit`` in place of random ones.
-        All else is learned anew. Networks of another shape are an error.""",
-    )
-    halflife: float | None = parameter(
-        default=None,
-        rule=either(number(above=True), None),
-        doc="""Number of rows after which a row counts half as much in the covariance, in ``fit`` and in
-        ``partial_fit``, and in the linear model when ``partial_fit`` updates it; the last row is the newest. None
-        counts all rows alike.""",
-    )
-    partial_epochs: int = parameter(
-        default=10, rule=integer(1), doc="Number of epochs that ``partial_fit`` trains for with the new rows."
-    )
-    partial_lr: float = parameter(
-        default=1e-3,
-        rule=number(above=True),
-        doc="Learning rate of ``partial_fit``, constant; smaller than ``lr``, since the weights are good already.",
-    )
+    """What networks do when rows come after a fit, or when a fit starts from an earlier one."""
 
     def _go_on(
         self,

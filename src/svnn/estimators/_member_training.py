@@ -11,7 +11,7 @@ from torch import Tensor, nn
 
 from svnn._parameters import declared, fitted
 from svnn.estimators._blend import Linear, class_weights, discriminants, number_weights, ridge, sharpness, strongest
-from svnn.estimators._covariance_parameters import FilterParameters, GivenCovariance
+from svnn.estimators._covariance_parameters import FilterParameters, GivenCovariance, GoingOnParameters
 from svnn.estimators._network_estimator import NetworkEstimator, new_network, noise_generators
 from svnn.estimators._shared_parameters import PooledNodes
 from svnn.estimators._training_data import Rows, TrainingData
@@ -47,7 +47,7 @@ _FEWEST_HELD_OUT = 20
 
 
 @declared
-class MemberTraining(GivenCovariance, FilterParameters, PooledNodes, NetworkEstimator):
+class MemberTraining(GivenCovariance, FilterParameters, PooledNodes, GoingOnParameters, NetworkEstimator):
     """The training of members, and what each of them counts in the end."""
 
     blend_: dict[str, float] = fitted(
