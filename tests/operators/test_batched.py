@@ -124,6 +124,10 @@ def test_scales_can_be_given():
         chosen = operator[[3, 3, 3, 0]].normalized(scale)
         expected = batch()[[3, 3, 3, 0]] / torch.as_tensor(scale).double().expand(4)[:, None, None]
         torch.testing.assert_close(chosen.to_dense(), expected)
+    chosen = operator[[3, 3, 0]].normalized()
+    again = chosen.normalized(2 * chosen.scale)
+    assert type(again) is type(chosen) and torch.equal(again.scale, 2 * chosen.scale)
+    torch.testing.assert_close(again.to_dense(), chosen.to_dense() / 2)
     for wrong in (0.0, -1.0, float("nan"), torch.ones(3), torch.tensor([1.0, 0.0, 1.0, 1.0])):
         with pytest.raises(ValueError, match="scale must be a positive number or 4 of them"):
             operator.normalized(wrong)

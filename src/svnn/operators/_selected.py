@@ -93,10 +93,15 @@ class SelectedOperator(BatchedOperator):
         """Return the same rows of the normalised source, which keeps its norms; see :class:`BatchedOperator`."""
         if scale is None and self.scale is not None:
             return self
-        if isinstance(scale, Tensor) and scale.ndim:  # rows of one matrix may be divided by different numbers
-            gathered = BatchedOperator(self.matrices)
-            gathered._set_scale(self.scale)
-            return gathered.normalized(scale)
+        if isinstance(scale, Tensor) and scale.shape == (self.n_samples,):
+            rows, given = self.index.cpu(), scale.detach().cpu().double()
+            each = torch.ones(len(self.source)).double() if self.source.scale is None else self.source.scale
+            each[rows] = given
+            if not torch.equal(each[rows], given):  # rows of one matrix are divided by different numbers
+                gathered = BatchedOperator(self.matrices)
+                gathered._set_scale(self.scale)
+                return gathered.normalized(scale)
+            scale = each
         if scale is None and not self.requires_grad:
             return self._cached("normalized", lambda: type(self)(self.source.normalized(), self.index))
         return type(self)(self.source.normalized(scale), self.index)
