@@ -96,7 +96,10 @@ def digest(name: str, params: Mapping[str, object], data: TrainingData, networks
         if key not in _FREE:
             described[key] = _described(value, key, tensors)
     for i, rows in enumerate((data.training, data.held_out or _NOTHING)):
-        tensors.update({f"rows.{i}.{k}": torch.as_tensor(np.ascontiguousarray(v)) for k, v in rows._asdict().items()})
+        arrays: dict[str, np.ndarray] = {"signals": rows.signals, "targets": rows.targets, "weight": rows.weight}
+        if rows.matrices is not None:
+            arrays |= {"matrices": rows.matrices.matrices, "index": rows.matrices.index}
+        tensors.update({f"rows.{i}.{k}": torch.as_tensor(np.ascontiguousarray(v)) for k, v in arrays.items()})
     for i, fold in enumerate(data.folds or []):
         tensors[f"fold.{i}"] = torch.as_tensor(np.ascontiguousarray(fold))
     for i, network in enumerate(networks):

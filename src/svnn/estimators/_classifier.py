@@ -6,10 +6,12 @@ from collections.abc import Sequence
 from typing import Self
 
 import numpy as np
+from numpy.typing import ArrayLike
 
 from svnn._parameters import declared
 from svnn._types import ColumnLike, DataLike
 from svnn._validation import at_once
+from svnn.estimators._blend import softmax
 from svnn.estimators._covariance_network import CovarianceNetwork
 from svnn.estimators._network_estimator import Classification
 from svnn.estimators._training_data import check_targets
@@ -95,3 +97,22 @@ class SVNNClassifier(CovarianceNetwork, Classification):
                     "classes out, or fit again."
                 )
         return self._go_on(X, y, sample_weight, validation_data, classes)
+
+    def predict_proba(
+        self, X: DataLike, *, shift: ArrayLike | None = None, groups: ColumnLike | None = None
+    ) -> np.ndarray:
+        """Return the probabilities of the classes, of shape (t, n_classes), in the order of ``classes_``.
+
+        Parameters
+        ----------
+        X : array or data frame of shape (t, N) or (t, N, F)
+        shift : array of shape (t, N, N), optional
+            The matrix of every row, for a model that was fitted with such.
+        groups : array of shape (t,), optional
+            The group of every row, with ``covariance_per="group"``.
+        """
+        return self._mean(softmax(self._output(X, shift=shift, groups=groups)))
+
+    def predict(self, X: DataLike, *, shift: ArrayLike | None = None, groups: ColumnLike | None = None) -> np.ndarray:
+        """Return the most probable label of every row; ``shift`` and ``groups`` as in :meth:`predict_proba`."""
+        return self._targets.decode(self.predict_proba(X, shift=shift, groups=groups))

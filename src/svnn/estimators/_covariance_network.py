@@ -18,9 +18,10 @@ from svnn._types import ColumnLike, CovarianceLike, DataLike, HasCovariance, Has
 from svnn.covariance._resolve import fit_covariance, resolve, shift_matrix
 from svnn.covariance._running_moments import decaying
 from svnn.estimators._exports import Exports
-from svnn.estimators._going_on import GoingOn, can_go_on
+from svnn.estimators._going_on import can_go_on
 from svnn.estimators._going_on import networks_of as networks_of
 from svnn.estimators._model_file import PathLike
+from svnn.estimators._own_covariances import OwnCovariances
 from svnn.estimators._summary import NetworkSummary
 from svnn.estimators._training_data import Standardizer, check_signals, relative
 from svnn.estimators.training import Shifts, plain_torch
@@ -34,7 +35,7 @@ _MOST_LOGARITHMS = 1000
 
 
 @declared
-class CovarianceNetwork(NetworkSummary, Exports, GoingOn):
+class CovarianceNetwork(NetworkSummary, Exports, OwnCovariances):
     """Base of :class:`SVNNRegressor` and :class:`SVNNClassifier`: all that does not depend on what is predicted."""
 
     hidden: Sequence[int] = (8,)
@@ -54,7 +55,7 @@ class CovarianceNetwork(NetworkSummary, Exports, GoingOn):
     ) -> None:
         """Learn the covariance of standardised signals, and make it the shift."""
         use = self._resolved_use(Z.shape[1])
-        self._trained_with = {"use": use, "standardize": bool(self.standardize)}
+        self._trained_with |= {"use": use, "standardize": bool(self.standardize)}
         if self.shift is None:
             # Small eigenvalues are lost in the rounding of single precision.
             signals = Z.astype(np.float64, copy=False) if use == "log" else Z
@@ -124,10 +125,6 @@ class CovarianceNetwork(NetworkSummary, Exports, GoingOn):
 
     # -- using the trained network ----------------------------------------------------------------
 
-    def embed(self, X: DataLike) -> np.ndarray:
-        """Return the node embeddings before the readout, of shape (t, N, members * hidden[-1])."""
-        return self._output(X, embed=True)
-
     @plain_torch()
     def on(self, covariance: CovarianceLike | MatrixLike, X: DataLike | None = None) -> Self:
         """Return the same trained network on another covariance.
@@ -146,7 +143,8 @@ class CovarianceNetwork(NetworkSummary, Exports, GoingOn):
         A fitted estimator that shares the weights. With the same N it applies exactly the same
         filters, the matrix divided by the same number as in training, so that outputs can be
         compared. With another N (which needs ``readout="mean"``) the matrix is scaled to unit
-        spectral norm as in training.
+        spectral norm as in training. A model whose rows have covariances of their own becomes one with this covariance
+        for all rows.
         """
         other = self._on(covariance, X)
         if X is None and other.n_features_in_ != self.n_features_in_ and self._as_trained("standardize"):
@@ -190,7 +188,7 @@ class CovarianceNetwork(NetworkSummary, Exports, GoingOn):
                 del other.feature_names_in_
         scale = self._scale if n == self.n_features_in_ else None
         shift = as_operator(matrix).normalized(scale)
-        other._trained_with = {**self._trained_with, "scale": shift.scale}
+        other._trained_with = {**self._trained_with, "scale": shift.scale, "per": "table"}
         other.operator_ = _operator(shift, shift.scale, self._as_trained("use"), self.operator_.device)
         other.covariance_estimator_, other.covariance_ = estimator, plain_covariance(found).copy()
         return other
@@ -217,6 +215,8 @@ class CovarianceNetwork(NetworkSummary, Exports, GoingOn):
 
     def report(self, X: DataLike, y: ColumnLike | None, path: str | Path) -> Path:
         """Write one HTML file about the model and these rows: :func:`svnn.reporting.write_report`."""
+        check_is_fitted(self)
+        self._of_one_covariance("a report")
         from svnn.reporting import write_report
 
         return write_report(path, model=self, X=X, y=y)

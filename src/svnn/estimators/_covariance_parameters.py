@@ -39,11 +39,13 @@ class GivenCovariance:
 
     covariance_estimator_: HasCovariance | None = fitted(
         kind="estimator or None",
-        doc="""The fitted estimator of the covariance; None with ``covariance="precomputed"``, and after ``load`` for
-        classes that are neither svnn's nor scikit-learn's.""",
+        doc="""The fitted estimator of the covariance; None with ``covariance="precomputed"``, where rows have
+        covariances of their own, and after ``load`` for classes that are neither svnn's nor scikit-learn's.""",
     )
     covariance_: Matrix = fitted(
-        kind="csr_array or ndarray of shape (N, N)", doc="The covariance of the standardised features."
+        kind="csr_array or ndarray of shape (N, N)",
+        doc="""The covariance of the standardised features. Where rows have covariances of their own, the mean of those
+        of the training rows.""",
     )
     operator_: CovarianceOperator = fitted(
         kind="CovarianceOperator",

@@ -39,8 +39,11 @@ def export(model: CovarianceNetwork, path: PathLike, dtype: torch.dtype = torch.
     module = plain_network(model, dtype)
     n_values = int(model._n_values)
     shape = (3, model.n_features_in_) if n_values == 1 else (3, model.n_features_in_, n_values)
+    examples = {"X": torch.zeros(shape, dtype=dtype)}
+    if model._per != "table":  # rows come with matrices of their own
+        examples["shift"] = torch.zeros(3, model.n_features_in_, model.n_features_in_, dtype=dtype)
     with _quiet():
-        content = (_onnx if target.suffix == ".onnx" else _pt2)(module, torch.zeros(shape, dtype=dtype), model)
+        content = (_onnx if target.suffix == ".onnx" else _pt2)(module, examples, model)
     with replacing(target) as file:
         file.write(content)
 
@@ -55,25 +58,31 @@ def described(model: CovarianceNetwork) -> dict[str, str]:
     return found
 
 
-def _pt2(module: nn.Module, example: Tensor, model: CovarianceNetwork) -> bytes:
-    program = torch.export.export(module, (example,), dynamic_shapes=({0: torch.export.Dim("batch")},))
+def _pt2(module: nn.Module, examples: dict[str, Tensor], model: CovarianceNetwork) -> bytes:
+    program = torch.export.export(module, tuple(examples.values()), dynamic_shapes=_any_rows(examples))
     file = io.BytesIO()
     torch.export.save(program, file, extra_files=described(model))
     return file.getvalue()
 
 
-def _onnx(module: nn.Module, example: Tensor, model: CovarianceNetwork) -> bytes:
+def _any_rows(examples: dict[str, Tensor]) -> tuple[dict[int, Any], ...]:
+    """Say that all inputs have the same number of rows, whatever it is."""
+    batch = torch.export.Dim("batch")
+    return tuple({0: batch} for _ in examples)
+
+
+def _onnx(module: nn.Module, examples: dict[str, Tensor], model: CovarianceNetwork) -> bytes:
     if sum(each.numel() * each.element_size() for each in module.buffers()) > _MOST_BYTES:
         raise ValueError("the model is larger than the 2 GB that an ONNX file can hold; export it to a .pt2 file.")
     classes = getattr(model, "classes_", None)
     program: Any = torch.onnx.export(
-        module if classes is None else _WithPlace(module),
-        (example,),
+        module if classes is None else (_WithPlace if len(examples) == 1 else _WithPlaceOfRows)(module),
+        tuple(examples.values()),
         dynamo=True,
         verbose=False,
-        input_names=["X"],
+        input_names=list(examples),
         output_names=["prediction"] if classes is None else ["probabilities", "place"],
-        dynamic_shapes=({0: torch.export.Dim("batch")},),
+        dynamic_shapes=_any_rows(examples),
     )
     proto = program.model_proto
     if classes is not None:
@@ -93,6 +102,12 @@ class _WithPlace(nn.Module):
 
     def forward(self, X: Tensor) -> tuple[Tensor, Tensor]:
         probabilities = self.module(X)
+        return probabilities, probabilities.argmax(1)
+
+
+class _WithPlaceOfRows(_WithPlace):
+    def forward(self, X: Tensor, shift: Tensor) -> tuple[Tensor, Tensor]:  # type: ignore[override]
+        probabilities = self.module(X, shift)
         return probabilities, probabilities.argmax(1)
 
 

@@ -33,7 +33,8 @@ class Exports:
         torch.fx.GraphModule
             From a tensor of shape (t, N), or (t, N, F) as in ``fit``, to predictions of the shape of ``predict``; a
             classifier's gives probabilities of shape (t, n_classes), and ``model.classes_[module(X).argmax(1)]`` are
-            the labels. Nothing is checked but the shape: NaN gives NaN.
+            the labels. Nothing is checked but the shape: NaN gives NaN. Where rows have covariances of their own, these
+            are the second input, of shape (t, N, N): what ``fit`` got as ``shift``, or ``model.row_covariances(X)``.
 
         Examples
         --------
@@ -64,11 +65,11 @@ class Exports:
 
         Notes
         -----
-        An ONNX file takes ``X`` and gives ``prediction``, or ``probabilities`` and ``label``. Its metadata hold the
-        version of svnn, the name of the estimator, and the names of features and classes as JSON. A ``.pt2`` file has
-        them as extra files, and its output is that of :meth:`to_torch`. Labels that are neither numbers nor truth
-        values are text. Sparse covariances of up to 2048 features are stored as dense matrices, larger ones by their
-        entries.
+        An ONNX file takes ``X`` (and ``shift``, where rows have covariances of their own) and gives ``prediction``, or
+        ``probabilities`` and ``label``. Its metadata hold the version of svnn, the name of the estimator, and the names
+        of features and classes as JSON. A ``.pt2`` file has them as extra files, and its output is that of
+        :meth:`to_torch`. Labels that are neither numbers nor truth values are text. Sparse covariances of up to 2048
+        features are stored as dense matrices, larger ones by their entries.
 
         Examples
         --------

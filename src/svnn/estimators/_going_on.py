@@ -20,6 +20,7 @@ from svnn.estimators._member_training import MemberTraining, from_whitened
 from svnn.estimators._network_estimator import new_network
 from svnn.estimators._training_data import (
     SINGLE,
+    Given,
     Rows,
     TrainingData,
     check_range,
@@ -50,7 +51,7 @@ class GoingOn(MemberTraining):
         self._check_parameters()
         if self.shift is None:
             can_go_on(resolve(self.covariance))
-        self._fit_anew(X, y, sample_weight, validation_data, None, classes)
+        self._fit_anew(Given(X, y, sample_weight, validation_data, classes=classes))
         if classes is not None:
             unseen = np.setdiff1d(self.classes_, check_targets(y, are_labels=True))
             self._trained_with["unseen"] = np.searchsorted(self.classes_, unseen).tolist()
@@ -64,6 +65,7 @@ class GoingOn(MemberTraining):
         validation_data: tuple[DataLike, ColumnLike] | None,
     ) -> Self:
         self._check_parameters()
+        self._of_one_covariance("partial_fit")
         rng = generator(self.random_state)
         draws = torch.Generator().manual_seed(int(rng.integers(2**31)))
         data = self._more_data(X, y, sample_weight, validation_data)
@@ -135,6 +137,9 @@ class GoingOn(MemberTraining):
         in_loss = share if class_weight is None else with_class_weight(share, class_weight, given)
         weight = None if sample_weight is None else share
         return TrainingData(Rows(Z, codes, in_loss), validation, self._standardizer, self._targets, given, weight)
+
+    def _of_one_covariance(self, what: str) -> None:
+        """Raise an error where rows have covariances of their own, which ``what`` does not know about."""
 
     def _update_structure(self, Z: np.ndarray, weight: np.ndarray | None) -> None:
         """Add standardised signals to the covariance, and make it the shift, divided by the number of ``fit``."""

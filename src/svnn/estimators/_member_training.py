@@ -193,12 +193,13 @@ class MemberTraining(GivenCovariance, FilterParameters, PooledNodes, GoingOnPara
         if not isinstance(batch.x, Tensor) or not fits(device, 2 * size):
             return batch
         plain = self.basis == "powers" or (order + 1) * batch.x.shape[2] > _MOST_WHITENED
-        operator = self.operator_ if order else None
+        own = self.operator_ if batch.shift is None else batch.shift
+        operator = own if order else None
         if plain and not by_kernel:
-            return Batch(ShiftedSignals.of(batch.x, operator, order), batch.y, batch.weight)
+            return Batch(ShiftedSignals.of(batch.x, operator, order), batch.y, batch.weight, batch.shift)
         signals = PowerSignals.from_shift(batch.x, operator, order)
         signals.scale = None if operator is None else operator.scale
-        return Batch(signals, batch.y, batch.weight)
+        return Batch(signals, batch.y, batch.weight, batch.shift)
 
     # -- what was trained --------------------------------------------------------------------------
 

@@ -33,21 +33,44 @@ class FilterLayer(nn.Module):
     weight: Tensor
     bias: Tensor
 
-    def __init__(self, weight: Tensor, bias: Tensor, shift: PlainShift, n_nodes: int, first: bool) -> None:
+    def __init__(self, weight: Tensor, bias: Tensor, shift: PlainShift | None, n_nodes: int, first: bool) -> None:
         super().__init__()
         self.first, self.n_nodes = first, n_nodes
         self.members, self.taps, self.n_in, _ = weight.shape
-        self.shift = shift.module
-        self.register_buffer("weight", shift.rewritten(weight).flatten(1, 2))
+        self.shift = None if shift is None else shift.module
+        self.register_buffer("weight", (weight if shift is None else shift.rewritten(weight)).flatten(1, 2))
         self.register_buffer("bias", bias[:, None])
 
-    def forward(self, x: Tensor) -> Tensor:
+    def forward(self, x: Tensor, own: Tensor | None = None) -> Tensor:
+        """Filter ``x``; ``own`` (B, N, N) are the matrices of rows that have their own."""
         if self.first:
-            return torch.matmul(self.shift(x).flatten(0, 1), self.weight) + self.bias
+            return torch.matmul(self._shifted(x, own).flatten(0, 1), self.weight) + self.bias
         # The members' values are further values of a node while they are shifted.
         nodes = x.reshape(self.members, -1, self.n_nodes, self.n_in).permute(1, 2, 0, 3).flatten(2)
-        apart = self.shift(nodes).reshape(-1, self.taps, self.members, self.n_in)
+        apart = self._shifted(nodes, own).reshape(-1, self.taps, self.members, self.n_in)
         return torch.matmul(apart.permute(2, 0, 1, 3).flatten(2), self.weight) + self.bias
+
+    def _shifted(self, x: Tensor, own: Tensor | None) -> Tensor:
+        if own is None:
+            found: Tensor = cast(nn.Module, self.shift)(x)
+            return found
+        powers = [x]
+        for _ in range(self.taps - 1):
+            powers.append(torch.matmul(own, powers[-1]))
+        return torch.cat(powers, -1)
+
+
+class Stacked(nn.Module):
+    """All members as one network, from (B, N, F) to (members, B, out)."""
+
+    def __init__(self, layers: Sequence[nn.Module]) -> None:
+        super().__init__()
+        self.layers = nn.ModuleList(layers)
+
+    def forward(self, x: Tensor, own: Tensor | None = None) -> Tensor:
+        for layer in self.layers:
+            x = layer(x, own) if isinstance(layer, FilterLayer) else layer(x)
+        return x
 
 
 class Pooling(nn.Module):
@@ -117,11 +140,14 @@ class PlainNetwork(nn.Module):
             self.register_buffer("target_scale", _filled(self.targets.standardizer.scale, outputs))
 
     def forward(self, X: Tensor) -> Tensor:
+        return self._predict(X, None)
+
+    def _predict(self, X: Tensor, own: Tensor | None) -> Tensor:
         wanted = f"(t, {self.n_nodes})" if self.n_values == 1 else f"(t, {self.n_nodes}, {self.n_values})"
         torch._assert(X.shape[1] == self.n_nodes, f"X must have shape {wanted}.")
         x = X.to(self.mean).reshape(X.shape[0], self.n_nodes, self.n_values)
         z = (x - self.mean) / self.scale
-        parts = [] if self.network is None else [self.network(z)]
+        parts = [] if self.network is None else [self.network(z, own)]
         if self.linear is not None:
             parts.append(self.linear(z.flatten(1))[None])
         outputs = torch.cat(parts) if len(parts) > 1 else parts[0]
@@ -131,19 +157,33 @@ class PlainNetwork(nn.Module):
         return found if self.targets.shape else found.flatten()
 
 
+class PlainNetworkOfRows(PlainNetwork):
+    """The same for rows that come with matrices of their own, of shape (t, N, N)."""
+
+    divisor: Tensor
+
+    def __init__(self, model: CovarianceNetwork) -> None:
+        super().__init__(model)
+        self.register_buffer("divisor", torch.tensor(model._scale, dtype=torch.float64))
+
+    def forward(self, X: Tensor, shift: Tensor) -> Tensor:  # type: ignore[override]
+        return self._predict(X, shift.to(self.mean) / self.divisor)
+
+
 def plain_network(model: CovarianceNetwork, dtype: torch.dtype = torch.float32) -> torch.fx.GraphModule:
     """Return a fitted estimator as a module of plain operations, in evaluation mode and in main memory."""
     if dtype not in (torch.float32, torch.float64):
         raise ValueError(f"dtype must be torch.float32 or torch.float64, got {dtype!r}.")
+    kind = PlainNetwork if model._per == "table" else PlainNetworkOfRows
     with torch.no_grad():
-        traced = torch.fx.symbolic_trace(PlainNetwork(model).double())
+        traced = torch.fx.symbolic_trace(kind(model).double())
     for node in traced.graph.nodes:
         node.type = None  # annotations, which are text here, cannot be pickled
     traced.recompile()
     return traced.requires_grad_(False).to(dtype).eval()
 
 
-def _stacked(networks: Sequence[SVNN], model: CovarianceNetwork) -> nn.Sequential:
+def _stacked(networks: Sequence[SVNN], model: CovarianceNetwork) -> Stacked:
     """Return networks of the same shape as one, which gives their outputs (members, B, out)."""
     layers = []
     for depth in range(len(networks[0].filters)):
@@ -151,16 +191,16 @@ def _stacked(networks: Sequence[SVNN], model: CovarianceNetwork) -> nn.Sequentia
         layers.append(tuple(torch.stack(each) for each in zip(*pairs, strict=True)))
     used = [int(tap) for weight, _ in layers for tap in weight.ne(0).any(-1).any(-1).any(0).nonzero()]
     order, n = max(used, default=0), model.n_features_in_
-    shift = plain_shift(model.operator_, order, model.covariance_)
-    stacked = nn.Sequential()
+    shift = plain_shift(model.operator_, order, model.covariance_) if model._per == "table" else None
+    stacked: list[nn.Module] = []
     for depth, (weight, bias) in enumerate(layers):
         layer = FilterLayer(weight[:, : order + 1], bias, shift, n, first=depth == 0)
-        stacked.extend([layer, networks[0].activation])
+        stacked += [layer, networks[0].activation]
     stacked.append(Pooling([own.readout for own in networks], n))
     for parts in zip(*(own.head for own in networks), strict=True):
         linear = isinstance(parts[0], nn.Linear)
         stacked.append(LinearLayer(cast("Sequence[nn.Linear]", parts)) if linear else parts[0])
-    return stacked
+    return Stacked(stacked)
 
 
 def _folded(layer: nn.Module, norm: nn.Module) -> tuple[Tensor, Tensor]:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Literal, Self, cast, overload
 
 import numpy as np
+from numpy.typing import ArrayLike
 
 from svnn._parameters import declared
 from svnn._types import ColumnLike, DataLike
@@ -99,12 +100,33 @@ class SVNNRegressor(CovarianceNetwork, Regression):
         return self._go_on(X, y, sample_weight, validation_data)
 
     @overload
-    def predict(self, X: DataLike, return_std: Literal[False] = False) -> np.ndarray: ...
+    def predict(
+        self,
+        X: DataLike,
+        return_std: Literal[False] = False,
+        *,
+        shift: ArrayLike | None = ...,
+        groups: ColumnLike | None = ...,
+    ) -> np.ndarray: ...
 
     @overload
-    def predict(self, X: DataLike, return_std: Literal[True]) -> tuple[np.ndarray, np.ndarray]: ...
+    def predict(
+        self,
+        X: DataLike,
+        return_std: Literal[True],
+        *,
+        shift: ArrayLike | None = ...,
+        groups: ColumnLike | None = ...,
+    ) -> tuple[np.ndarray, np.ndarray]: ...
 
-    def predict(self, X: DataLike, return_std: bool = False) -> np.ndarray | tuple[np.ndarray, np.ndarray]:
+    def predict(
+        self,
+        X: DataLike,
+        return_std: bool = False,
+        *,
+        shift: ArrayLike | None = None,
+        groups: ColumnLike | None = None,
+    ) -> np.ndarray | tuple[np.ndarray, np.ndarray]:
         """Return the predicted targets, of shape (t,) or (t, n_outputs) as ``y`` had in ``fit``.
 
         Parameters
@@ -114,8 +136,12 @@ class SVNNRegressor(CovarianceNetwork, Regression):
             Whether to return standard deviations, of the same shape, too: how far a target is expected to lie from
             its prediction. Two things count: how far the parts of the model disagree about this row, and how far
             the targets of held-out rows with such predictions lay from them in ``fit``.
+        shift : array of shape (t, N, N), optional
+            The matrix of every row, for a model that was fitted with such.
+        groups : array of shape (t,), optional
+            The group of every row, with ``covariance_per="group"``.
         """
-        outputs = self._output(X)
+        outputs = self._output(X, shift=shift, groups=groups)
         found = self._mean(outputs)
         mean = self._targets.decode(found)
         if not return_std:
@@ -137,7 +163,9 @@ class SVNNRegressor(CovarianceNetwork, Regression):
         noise = Noise.learn(prediction, _variance(held.outputs, weights), held.targets, held.weight)
         # The held-out errors of single members hold their disagreement already.
         some = np.flatnonzero(data.training.weight)[:_ROWS]
-        outputs = self._outputs_of(self._inputs(data.training.signals[some]))
+        rows = data.training
+        matrices = None if rows.matrices is None else rows.matrices[some]
+        outputs = self._outputs_of(self._inputs(rows.signals[some]), matrices=matrices)
         within = self._within(outputs).mean(0)
         total = np.average(np.square(held.targets - prediction), axis=0, weights=held.weight)
         rest = np.maximum(1 - within / np.maximum(total, np.finfo(float).tiny), 0.25)

@@ -161,7 +161,10 @@ def _restore(kind: type, tensors: dict[str, Tensor], header: Json, device: torch
     _check_parameters(estimator)
     n_values = estimator._n_values = _whole(header["module"]["in_features"], "in_features")
     trained_with = estimator._trained_with = header.get("trained_with", {})  # older files have none
-    _must(trained_with.keys() <= {"use", "standardize", "scale", "rows", "unseen"}, "trained_with")
+    _must(trained_with.keys() <= {"use", "standardize", "scale", "rows", "unseen", "per", "seed"}, "trained_with")
+    per = trained_with.get("per", "table")
+    _must(per in ("table", "sample", "group", "given"), "per")
+    _must(per in ("table", "given") or is_allowed(trained_with.get("seed"), (int,), low=0), "seed")
     unseen = trained_with.get("unseen", [])
     _must(isinstance(unseen, list) and all(is_allowed(each, (int,), low=0) for each in unseen), "unseen")
     rows = trained_with.get("rows", 1.0)

@@ -21,6 +21,7 @@ from sklearn.utils.multiclass import check_classification_targets
 
 from svnn._types import ColumnLike, DataLike
 from svnn._validation import check_data
+from svnn.estimators._row_covariances import RowMatrices
 from svnn.functional._array import as_floating, is_torch, to_numpy
 from svnn.functional._centring import centre, deviation, is_constant
 from svnn.functional.moments import check_weight
@@ -39,6 +40,19 @@ class Rows(NamedTuple):
     signals: np.ndarray
     targets: np.ndarray
     weight: np.ndarray
+    matrices: RowMatrices | None = None  # the covariance of each row, where it has one of its own
+
+
+class Given(NamedTuple):
+    """What a caller gives to ``fit``."""
+
+    X: DataLike
+    y: ColumnLike
+    sample_weight: ColumnLike | None = None
+    validation_data: tuple[Any, ...] | None = None
+    groups: ColumnLike | None = None
+    classes: ColumnLike | None = None
+    shift: Any = None
 
 
 @dataclass

@@ -6,6 +6,7 @@ import copy
 import math
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 import torch
@@ -15,6 +16,7 @@ from svnn.estimators.training._loop import Loss, Trainer, weighted
 from svnn.nn import ShiftedSignals
 from svnn.nn._layers import drawing_from
 from svnn.nn._readout import Readout
+from svnn.operators import CovarianceOperator
 
 #: Bytes of signals up to which an epoch's order is made by one gather; its batches are slices then.
 _GATHER_BYTES = 2**28
@@ -29,18 +31,23 @@ class Batch:
     x: Tensor | ShiftedSignals
     y: Tensor
     weight: Tensor
+    shift: CovarianceOperator | None = None  # of each row, where rows have their own
 
     def __len__(self) -> int:
         return len(self.y)
 
     def __getitem__(self, rows: slice | Tensor) -> Batch:
-        return Batch(self.x[rows], self.y[rows], self.weight[..., rows])
+        return Batch(self.x[rows], self.y[rows], self.weight[..., rows], _shift_of(self.shift, rows))
 
     def to(self, device: torch.device) -> Batch:
         """Return the batch on a device."""
         if self.y.device == device:
             return self
-        return Batch(self.x.to(device), self.y.to(device), self.weight.to(device))
+        return Batch(self.x.to(device), self.y.to(device), self.weight.to(device), self.shift)
+
+
+def _shift_of(shift: Any, rows: slice | Tensor) -> Any:
+    return None if shift is None else shift[rows]
 
 
 @dataclass
@@ -159,7 +166,8 @@ class ModuleTrainer(Trainer):
                     part = self.data[rows[start:end]] if gathered is None else gathered[start:end]
                     part = part.to(self.device)
                     shift = self._draw() if self.shifts.resample in ("forward", "shift") else shift
-                    objective = weighted(self.loss(module(part.x, shift), part.y), part.weight[member])
+                    own = shift if part.shift is None else part.shift
+                    objective = weighted(self.loss(module(part.x, own), part.y), part.weight[member])
                     self._step(member, objective, rate)
                     found.append(objective.detach() * ((end - start) / len(order)))
             losses[member] = float(torch.stack(found).sum())
@@ -193,8 +201,10 @@ class ModuleTrainer(Trainer):
         assert self.validation is not None
         module, data = self.averages[member].module.eval(), self.validation.of(member)
         rows = max(1, _EVALUATE_VALUES // (data.x.shape[1] * data.x.shape[2]))
-        parts = (data.x[i : i + rows].to(self.device) for i in range(0, len(data), rows))
-        return torch.cat([module(part, self.shifts.fixed) for part in parts]), data.y.to(self.device)
+        found = []
+        for part in (data[i : i + rows].to(self.device) for i in range(0, len(data), rows)):
+            found.append(module(part.x, self.shifts.fixed if part.shift is None else part.shift))
+        return torch.cat(found), data.y.to(self.device)
 
     def keep(self, members: Sequence[int]) -> None:
         for member in members:
