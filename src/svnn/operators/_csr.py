@@ -28,9 +28,9 @@ class CSROperator(CovarianceOperator):
 
     def __init__(self, values: Tensor, columns: Tensor, row_starts: Tensor) -> None:
         n = len(row_starts) - 1
-        _check_structure(values, columns, row_starts, n)
         self.values, self.columns, self.row_starts = (v.contiguous() for v in (values, columns, row_starts))
         self.shape = (n, n)
+        self._check_tensors()
 
     @classmethod
     def from_scipy(cls, C: sp.sparray | sp.spmatrix) -> CSROperator:
@@ -86,6 +86,21 @@ class CSROperator(CovarianceOperator):
         matrix: Tensor = self._cached("torch", make)
         return matrix
 
+    def _check_tensors(self) -> None:
+        """Raise where the arrays are no CSR matrix: the kernels trust them."""
+        (values, columns, row_starts), n = self._tensors(), self.shape[0]
+        counts = row_starts.diff()
+        if (
+            n < 1
+            or len(row_starts) != n + 1
+            or int(row_starts[0]) != 0
+            or int(row_starts[-1]) != len(columns)
+            or len(columns) != len(values)
+            or bool((counts < 0).any())
+            or (len(columns) > 0 and not (int(columns.min()) >= 0 and int(columns.max()) < n))
+        ):
+            raise ValueError("values, columns and row_starts are not the arrays of a square CSR matrix.")
+
     def _tensors(self) -> tuple[Tensor, ...]:
         return self.values, self.columns, self.row_starts
 
@@ -113,20 +128,6 @@ def _row_starts(rows: Tensor, n: int) -> Tensor:
     """Return where each of n rows starts among entries whose rows ascend."""
     counts = torch.bincount(rows, minlength=n)
     return torch.cat([counts.new_zeros(1), counts.cumsum(0)])
-
-
-def _check_structure(values: Tensor, columns: Tensor, row_starts: Tensor, n: int) -> None:
-    """Raise where the arrays are no CSR matrix: the kernels trust them."""
-    counts = row_starts.diff()
-    if (
-        n < 1
-        or int(row_starts[0]) != 0
-        or int(row_starts[-1]) != len(columns)
-        or len(columns) != len(values)
-        or bool((counts < 0).any())
-        or (len(columns) > 0 and not (int(columns.min()) >= 0 and int(columns.max()) < n))
-    ):
-        raise ValueError("values, columns and row_starts are not the arrays of a square CSR matrix.")
 
 
 class _SymmetricProduct(torch.autograd.Function):

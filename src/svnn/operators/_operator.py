@@ -16,19 +16,25 @@ from torch import Tensor
 
 from svnn.functional._matrix import numpy_values
 from svnn.operators._spectral_norm import differentiable_norm, leading
+from svnn.operators._tensor_module import TensorModule
 
 Kept = TypeVar("Kept")
 
 #: Up to this size, and with at least so many values per node, a product per sample is faster than one for all samples.
 _PER_SAMPLE_LIMIT, _PER_SAMPLE_VALUES = 256, 16
+_NOTHING = nullcontext()
 
 
-class CovarianceOperator(ABC):
-    r"""A symmetric N×N matrix as the shift of a graph signal: ``op @ x``.
+class CovarianceOperator(TensorModule, ABC):
+    r"""A symmetric N×N matrix as the shift of a graph signal: ``op @ x``, or ``op(x)``.
 
     A backend gives a name and four methods: ``_matmul`` on an (N, M) tensor, ``_map`` that applies
     a function to its stored tensors, ``_tensors`` that lists them, and ``to_dense``. Everything
     else is written here once.
+
+    An operator is a torch module. Its tensors are buffers, an ``nn.Parameter`` is a parameter: a module that holds an
+    operator moves, casts, saves and restores it with itself. An operator alone stays as it is: its own ``to``,
+    ``double`` and the like return another one.
 
     Attributes
     ----------
@@ -91,6 +97,10 @@ class CovarianceOperator(ABC):
         operator = self._in_dtype_of(x)
         with _without_autocast(x):
             return operator._matmul(x) if x.ndim == 2 else operator._batched_matmul(x)
+
+    def forward(self, x: Tensor) -> Tensor:
+        """Return ``op @ x``."""
+        return self @ x
 
     def _in_dtype_of(self, x: Tensor) -> CovarianceOperator:
         """Check that ``x`` can be shifted and return the operator in its dtype."""
@@ -218,18 +228,27 @@ class CovarianceOperator(ABC):
         if any(t.requires_grad for t in tensors):
             return make()  # a matrix that is being learned changes under the operator
         memo: dict[Hashable, Any] = self.__dict__.setdefault("_memo", {})
-        versions = [None if t.is_inference() else t._version for t in tensors]
-        if memo.get("versions", versions) != versions:  # the matrix was changed in place
+        versions = [(id(t), None if t.is_inference() else t._version) for t in tensors]
+        if memo.get("versions", versions) != versions:  # other tensors, or changed in place
             memo.clear()
-        memo["versions"] = versions
+        memo["versions"], memo["of"] = versions, tensors  # kept: no other tensor gets the identity of one of them
         if key not in memo:
             with torch.inference_mode(False):  # what is kept has to serve in training as well
                 memo[key] = make()
         kept: Kept = memo[key]
         return kept
 
-    def __getstate__(self) -> dict[str, Any]:
-        return {k: v for k, v in self.__dict__.items() if k != "_memo"}
+    def get_extra_state(self) -> Tensor:
+        """Return the scale, which is part of the state, as a number; NaN for none."""
+        return torch.tensor(np.nan if self.scale is None else self.scale, dtype=torch.float64, device="cpu")
+
+    def set_extra_state(self, state: Tensor) -> None:
+        """Take the scale from a state."""
+        self.scale = None if bool(state.isnan()) else float(state)
+
+    def _check_tensors(self) -> None:
+        """Raise an error where the stored tensors do not make an N×N matrix."""
+        self._matmul(self._tensors()[0].new_zeros(self.shape[0], 1))
 
     def __repr__(self) -> str:
         scaled = "" if self.scale is None else f", scale={self.scale:.4g}"
@@ -241,9 +260,9 @@ class CovarianceOperator(ABC):
 
 def _without_autocast(x: Tensor) -> AbstractContextManager[None]:
     kind = x.device.type
-    if torch.amp.is_autocast_available(kind) and torch.is_autocast_enabled(kind):
+    if (kind == "cpu" or torch.amp.is_autocast_available(kind)) and torch.is_autocast_enabled(kind):
         return torch.autocast(kind, enabled=False)
-    return nullcontext()
+    return _NOTHING
 
 
 def batch_product(matrix: Tensor, x: Tensor, out: Tensor | None = None) -> Tensor:
