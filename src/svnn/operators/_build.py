@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -14,10 +15,17 @@ from svnn.operators._csr import CSROperator
 from svnn.operators._dense import DenseOperator
 from svnn.operators._lowrank import LowRankOperator
 from svnn.operators._operator import CovarianceOperator
+from svnn.operators._tracing import unreadable
 
 if TYPE_CHECKING:
     from svnn._types import Matrix, MatrixLike
 
+#: The backends by name: classes that are made from their tensors.
+KINDS: dict[str, Callable[..., CovarianceOperator]] = {
+    "dense": DenseOperator,
+    "csr": CSROperator,
+    "lowrank": LowRankOperator,
+}
 BACKENDS = ("auto", "dense", "csr", "lowrank")
 
 #: Up to this size, 16 MB in single precision, a sparse operator may keep a dense copy of itself.
@@ -74,6 +82,9 @@ def as_operator(
             sparse = backend == "csr" and not C.requires_grad
             operator = _stored(C.to_scipy() if sparse else C.to_dense(), backend, device)
             operator.scale = C.scale
+    elif isinstance(C, Tensor) and unreadable(C) and not is_sparse_tensor(C) and backend in ("auto", "dense"):
+        operator = DenseOperator(C if C.is_floating_point() else C.double())  # there are no numbers to check
+        operator.fleeting = not C.is_leaf
     else:
         operator = _stored(stored_matrix(C), backend, device)
     if device is None and dtype is None:

@@ -15,6 +15,7 @@ from svnn.operators._cpu_passes import CPUMatrix, kernels
 from svnn.operators._gpu_passes import GPUMatrix
 from svnn.operators._operator import CovarianceOperator
 from svnn.operators._shift_bank import ShiftPasses, shift_filter_bank
+from svnn.operators._tracing import compiling, traced
 
 
 class CSROperator(CovarianceOperator):
@@ -30,7 +31,8 @@ class CSROperator(CovarianceOperator):
         n = len(row_starts) - 1
         self.values, self.columns, self.row_starts = (v.contiguous() for v in (values, columns, row_starts))
         self.shape = (n, n)
-        self._check_tensors()
+        if not traced():
+            self._check_tensors()
 
     @classmethod
     def from_scipy(cls, C: sp.sparray | sp.spmatrix) -> CSROperator:
@@ -55,7 +57,11 @@ class CSROperator(CovarianceOperator):
     def _matmul(self, x: Tensor) -> Tensor:
         if x.dtype in (torch.float16, torch.bfloat16):  # which sparse products do not know on every device
             return self._in_dtype_of(x.float())._matmul(x.float()).to(x.dtype)
-        if self.values.requires_grad:
+        if compiling() and not self.values.requires_grad:
+            from svnn.operators import _compiled_ops
+
+            return _compiled_ops.product(x, *self._tensors())
+        if self.values.requires_grad or traced():
             (rows, columns), _ = self.edge_index()
             return torch.zeros_like(x).index_add(0, rows, self.values[:, None] * x[columns])
         product: Tensor = _SymmetricProduct.apply(x, self._torch())
@@ -65,6 +71,20 @@ class CSROperator(CovarianceOperator):
         if x.device.type == "cpu" and kernels() is None:
             return self._reference_filter(x, weight, bias)
         return shift_filter_bank(self._passes(), x.contiguous(), weight, bias)
+
+    def _traced_filter(self, x: Tensor, weight: Tensor, bias: Tensor | None) -> Tensor:
+        taps, n_in, n_out = weight.shape
+        known = taps > 1 and x.dtype == weight.dtype and x.dtype in (torch.float32, torch.float64)
+        if not known or not compiling() or self.values.requires_grad:
+            return self._reference_filter(x, weight, bias)
+        from svnn.operators import _compiled_ops
+
+        if n_in < n_out:
+            z = _compiled_ops.krylov(x, *self._tensors(), taps - 1)
+            return torch.nn.functional.linear(z.flatten(2), weight.flatten(0, 1).T, bias)
+        u = (x @ weight.transpose(0, 1).flatten(1)).unflatten(-1, (taps, n_out))
+        y = _compiled_ops.horner(u, *self._tensors())
+        return y if bias is None else y + bias
 
     def _passes(self) -> ShiftPasses:
         def make() -> ShiftPasses:
@@ -106,7 +126,7 @@ class CSROperator(CovarianceOperator):
 
     def _map(self, function: Callable[[Tensor], Tensor], factor: float | Tensor = 1.0) -> None:
         self.values, self.columns, self.row_starts = map(function, self._tensors())
-        if factor != 1.0:
+        if isinstance(factor, Tensor) or factor != 1.0:
             self.values = self.values * factor
 
     def to_dense(self) -> Tensor:
@@ -120,7 +140,7 @@ class CSROperator(CovarianceOperator):
 
     def edge_index(self) -> tuple[Tensor, Tensor]:
         counts = self.row_starts.diff()
-        rows = torch.arange(self.shape[0], device=self.device).repeat_interleave(counts)
+        rows = torch.arange(self.shape[0], device=self.device).repeat_interleave(counts, output_size=len(self.columns))
         return torch.stack([rows, self.columns.to(rows.dtype)]), self.values.clone()
 
 

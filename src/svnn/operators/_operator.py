@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import copy
+import math
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Hashable
 from contextlib import AbstractContextManager, nullcontext
@@ -15,8 +16,9 @@ import torch
 from torch import Tensor
 
 from svnn.functional._matrix import numpy_values
-from svnn.operators._spectral_norm import differentiable_norm, leading
+from svnn.operators._spectral_norm import differentiable_norm, leading, traced_norm
 from svnn.operators._tensor_module import TensorModule
+from svnn.operators._tracing import traced
 
 Kept = TypeVar("Kept")
 
@@ -82,7 +84,7 @@ class CovarianceOperator(TensorModule, ABC):
     @property
     def requires_grad(self) -> bool:
         """Whether the matrix itself is being learned."""
-        return any(t.requires_grad for t in self._tensors())
+        return any([t.requires_grad for t in self._tensors()])
 
     @property
     def nnz(self) -> int:
@@ -99,8 +101,8 @@ class CovarianceOperator(TensorModule, ABC):
             return operator._matmul(x) if x.ndim == 2 else operator._batched_matmul(x)
 
     def forward(self, x: Tensor) -> Tensor:
-        """Return ``op @ x``."""
-        return self @ x
+        """Return ``op @ x``: in code for ``torch.compile``, which does not know the ``@`` of an operator, ``op(x)``."""
+        return self.__matmul__(x)
 
     def _in_dtype_of(self, x: Tensor) -> CovarianceOperator:
         """Check that ``x`` can be shifted and return the operator in its dtype."""
@@ -135,6 +137,8 @@ class CovarianceOperator(TensorModule, ABC):
             )
         taps, n_in, n_out = weight.shape
         batch = x.reshape(-1, self.shape[0], n_in)
+        if traced():
+            return operator._traced_filter(batch, weight, bias).view(*x.shape[:-1], n_out)
         if operator.adaptive:
             from svnn.operators._build import suited  # which knows all backends
 
@@ -149,6 +153,10 @@ class CovarianceOperator(TensorModule, ABC):
 
         ``x`` and ``weight`` are both in single or both in double precision, the order is at least 1.
         """
+        return self._reference_filter(x, weight, bias)
+
+    def _traced_filter(self, x: Tensor, weight: Tensor, bias: Tensor | None) -> Tensor:
+        """Return the filtered (B, N, out) signals where torch compiles, exports or transforms the code."""
         return self._reference_filter(x, weight, bias)
 
     def _reference_filter(self, x: Tensor, weight: Tensor, bias: Tensor | None) -> Tensor:
@@ -166,12 +174,20 @@ class CovarianceOperator(TensorModule, ABC):
 
     def to(self, *args: Any, **kwargs: Any) -> Self:
         """Return the operator on another device or in another floating dtype, as ``Tensor.to`` does."""
-        moved = copy.copy(self)
         target = self._tensors()[0].new_empty(0).to(*args, **kwargs)
         if not target.is_floating_point():
             raise TypeError(f"an operator needs a floating dtype, got {target.dtype}.")
-        moved._map(lambda v: v.to(target.device, target.dtype if v.is_floating_point() else v.dtype))
-        return moved
+        return self._mapped(lambda v: v.to(target.device, target.dtype if v.is_floating_point() else v.dtype))
+
+    def _mapped(self, function: Callable[[Tensor], Tensor], factor: float | Tensor = 1.0) -> Self:
+        """Return a copy after ``_map``."""
+        if torch.compiler.is_compiling():  # which can make objects, but not copy them
+            other = type(self)(*self._tensors())  # type: ignore[call-arg]
+            other.scale, other.fleeting = self.scale, True
+        else:
+            other = copy.copy(self)
+        other._map(function, factor)
+        return other
 
     def normalized(self, scale: float | None = None) -> CovarianceOperator:
         r"""Return the operator of :math:`C / s`, which remembers ``s`` as its ``scale``.
@@ -194,6 +210,11 @@ class CovarianceOperator(TensorModule, ABC):
         if scale is None:
             if self.scale is not None:
                 return self
+            if traced():
+                norm = traced_norm(self)
+                result = self._mapped(lambda v: v, 1 / torch.where(norm > 0, norm, 1.0))
+                result.scale = math.nan  # a number that is not known yet
+                return result
             if not self.requires_grad:
                 return self._cached("normalized", lambda: self.normalized(self.norm() or 1.0))
             norm = differentiable_norm(self)
@@ -203,8 +224,7 @@ class CovarianceOperator(TensorModule, ABC):
             divisor = scale / (1.0 if self.scale is None else self.scale)
         else:
             raise ValueError(f"scale must be a positive number, got {scale!r}.")
-        result = copy.copy(self)
-        result._map(lambda v: v, 1 / divisor)
+        result = self._mapped(lambda v: v, 1 / divisor)
         result.scale = float(scale)
         return result
 
@@ -225,7 +245,7 @@ class CovarianceOperator(TensorModule, ABC):
     def _cached(self, key: Hashable, make: Callable[[], Kept]) -> Kept:
         """Return what ``make`` returns, made once for the matrix as it is now."""
         tensors = self._tensors()
-        if any(t.requires_grad for t in tensors):
+        if any(t.requires_grad for t in tensors) or traced():
             return make()  # a matrix that is being learned changes under the operator
         memo: dict[Hashable, Any] = self.__dict__.setdefault("_memo", {})
         versions = [(id(t), None if t.is_inference() else t._version) for t in tensors]

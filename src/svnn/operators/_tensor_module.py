@@ -31,7 +31,8 @@ class TensorModule(nn.Module):
 
     def __new__(cls, *args: Any, **kwargs: Any) -> Self:
         module = super().__new__(cls)
-        nn.Module.__init__(module)
+        if not torch.compiler.is_compiling():
+            nn.Module.__init__(module)
         return module
 
     def __init__(self) -> None:
@@ -54,7 +55,7 @@ class TensorModule(nn.Module):
         """Take the dictionary that ``nn.Module`` starts with."""
 
     def __setattr__(self, name: str, value: Any) -> None:
-        if isinstance(value, nn.Module) or name in self._modules:
+        if not torch.compiler.is_compiling() and (isinstance(value, nn.Module) or name in self._modules):
             super().__setattr__(name, value)
         else:
             object.__setattr__(self, name, value)
