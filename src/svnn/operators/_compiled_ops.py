@@ -7,6 +7,7 @@ first code is compiled: to register operations takes time.
 
 from __future__ import annotations
 
+import warnings
 from collections.abc import Callable
 from typing import Any
 
@@ -29,7 +30,9 @@ def _passes(values: Tensor, columns: Tensor, row_starts: Tensor) -> ShiftPasses:
 
 def _sparse(values: Tensor, columns: Tensor, row_starts: Tensor) -> Tensor:
     n = len(row_starts) - 1
-    return torch.sparse_csr_tensor(row_starts, columns, values, (n, n), check_invariants=False)
+    with warnings.catch_warnings():
+        warnings.filterwarnings("ignore", message="Sparse (CSR tensor support|invariant checks)")
+        return torch.sparse_csr_tensor(row_starts, columns, values, (n, n), check_invariants=False)
 
 
 @torch.library.custom_op("svnn::krylov", mutates_args=())
@@ -59,21 +62,19 @@ def _(u: Tensor, values: Tensor, columns: Tensor, row_starts: Tensor) -> Tensor:
 @torch.library.custom_op("svnn::product", mutates_args=())
 def product(x: Tensor, values: Tensor, columns: Tensor, row_starts: Tensor) -> Tensor:
     """Return C x for x (N, M)."""
-    return _sparse(values, columns, row_starts) @ x
+    return (_sparse(values, columns, row_starts) @ x).contiguous()
 
 
 @product.register_fake
 def _(x: Tensor, values: Tensor, columns: Tensor, row_starts: Tensor) -> Tensor:
-    return torch.empty_like(x, memory_format=torch.contiguous_format)
+    return x.new_empty(x.shape)
 
 
 def _keep_matrix(ctx: Any, inputs: tuple[Any, ...], output: Tensor) -> None:
     ctx.matrix, ctx.order = inputs[1:4], inputs[0].shape[2] - 1 if inputs[0].ndim > 2 else 0
 
 
-krylov.register_autograd(
-    lambda ctx, g: (horner(g, *ctx.matrix), None, None, None, None), setup_context=_keep_matrix
-)
+krylov.register_autograd(lambda ctx, g: (horner(g, *ctx.matrix), None, None, None, None), setup_context=_keep_matrix)
 horner.register_autograd(
     lambda ctx, g: (krylov(g, *ctx.matrix, ctx.order), None, None, None), setup_context=_keep_matrix
 )
@@ -101,12 +102,12 @@ def _(parts: list[Tensor], backend: str, n: int) -> Tensor:
 def spectrum(matrix: Tensor) -> tuple[Tensor, Tensor]:
     """Return the eigenvalues (N,) and eigenvectors (N, N) of a symmetric matrix."""
     values, vectors = _once("spectrum", [matrix], lambda: torch.linalg.eigh(matrix))
-    return values.clone(), vectors.clone()
+    return values.clone(), vectors.clone(memory_format=torch.contiguous_format)
 
 
 @spectrum.register_fake
 def _(matrix: Tensor) -> tuple[Tensor, Tensor]:
-    return matrix.new_empty(len(matrix)), torch.empty_like(matrix)
+    return matrix.new_empty(len(matrix)), matrix.new_empty(matrix.shape)
 
 
 def _once(name: str, parts: list[Tensor], find: Callable[[], Any]) -> Any:
