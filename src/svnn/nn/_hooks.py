@@ -5,12 +5,7 @@ from __future__ import annotations
 from torch import nn
 
 _OWN = ("_forward_hooks", "_forward_pre_hooks", "_backward_hooks", "_backward_pre_hooks")
-_EVERYWHERE = (
-    "_global_forward_hooks",
-    "_global_forward_pre_hooks",
-    "_global_backward_hooks",
-    "_global_backward_pre_hooks",
-)
+_EVERYWHERE = tuple(f"_global{name}" for name in _OWN)
 
 
 def watched(*parts: nn.Module) -> bool:

@@ -46,7 +46,7 @@ class NodeNorm(nn.BatchNorm1d):
 
     def forward(self, u: Tensor) -> Tensor:
         flat = u.reshape(-1, u.shape[-1])
-        if self.training and len(flat) == 1:
+        if self.training and flat.shape[0] == 1:
             normed = nn.functional.batch_norm(
                 flat, self.running_mean, self.running_var, self.weight, self.bias, eps=self.eps
             )

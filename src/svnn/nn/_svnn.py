@@ -137,7 +137,8 @@ class SVNN(nn.Module):
 
         The system clears fresh memory page by page, which is slow. The C library has memory of a few megabytes at
         hand, so what follows is done slice by slice. With 60 samples of 20,000 nodes an epoch takes 0.45 of the time
-        that it takes in one piece, and 0.4 in batches of 16 (one core of an x86 server).
+        that it takes in one piece, and 0.4 in batches of 16 (one core of an x86 server). Where somebody listens to what
+        follows, or torch traces it, there is one piece.
         """
         if isinstance(x, ShiftedSignals) and self.order:
             scale = None if isinstance(shift, (list, tuple)) else as_operator(shift).scale
@@ -146,9 +147,8 @@ class SVNN(nn.Module):
                     "x was shifted by an operator of another scale; give operator.normalized() to "
                     "ShiftedSignals.of and to the network (a sequence of shifts needs plain signals)."
                 )
+        whole = traced() or watched(self.activation, self.dropout, self.readout, self.readout.node_dropout)
         rows = max(1, _SLICE_BYTES // (4 * x.shape[-2] * self.widest))
-        if traced() or watched(self.activation, self.dropout, self.readout, self.readout.node_dropout):
-            rows = max(1, x.shape[0])  # one piece
         u: Tensor | None = None
         for layer, norm, own in zip(self.filters, self.norms, self._layer_shifts(shift), strict=True):
             x = x if u is None else self.dropout(self.activation(u))
@@ -157,12 +157,12 @@ class SVNN(nn.Module):
                 u = own.filter(x, *weights)
             elif weights is None or isinstance(x, Tensor):
                 u = norm(layer(x, own))
-            elif layer is not self.filters[-1]:
+            elif whole or layer is not self.filters[-1]:
                 u = x.filtered(*weights)
             else:
                 return [x[i : i + rows].filtered(*weights) for i in range(0, max(x.shape[0], 1), rows)]
         assert u is not None
-        return list(u.split(rows)) if u.ndim > 2 and len(u) > rows else [u]
+        return [u] if whole or u.ndim <= 2 else list(u.split(rows))
 
     def _layer_shifts(self, shift: ShiftLike) -> list[CovarianceOperator | list[CovarianceOperator] | None]:
         """Return the shift of every layer: one operator, or ``order`` of them; None where there are no shifts."""

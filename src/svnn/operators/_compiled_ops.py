@@ -17,7 +17,7 @@ from torch.utils.weak import WeakTensorKeyDictionary
 
 from svnn.operators._cpu_passes import CPUMatrix, kernels
 from svnn.operators._gpu_passes import GPUMatrix
-from svnn.operators._shift_bank import ShiftPasses
+from svnn.operators._shift_bank import ShiftPasses, shift_filter_bank
 
 _kept: WeakTensorKeyDictionary = WeakTensorKeyDictionary()
 
@@ -59,6 +59,17 @@ def _(u: Tensor, values: Tensor, columns: Tensor, row_starts: Tensor) -> Tensor:
     return u.new_empty(u.shape[0], u.shape[1], u.shape[3])
 
 
+@torch.library.custom_op("svnn::bank", mutates_args=())
+def bank(x: Tensor, weight: Tensor, bias: Tensor | None, values: Tensor, columns: Tensor, row_starts: Tensor) -> Tensor:
+    """Return the sum over k of C^k x W_k, plus the bias, for x (B, N, in) and weight (order + 1, in, out)."""
+    return shift_filter_bank(_passes(values, columns, row_starts), x.contiguous(), weight, bias)
+
+
+@bank.register_fake
+def _(x: Tensor, weight: Tensor, bias: Tensor | None, values: Tensor, columns: Tensor, row_starts: Tensor) -> Tensor:
+    return x.new_empty(x.shape[0], x.shape[1], weight.shape[2])
+
+
 @torch.library.custom_op("svnn::product", mutates_args=())
 def product(x: Tensor, values: Tensor, columns: Tensor, row_starts: Tensor) -> Tensor:
     """Return C x for x (N, M)."""
@@ -74,6 +85,24 @@ def _keep_matrix(ctx: Any, inputs: tuple[Any, ...], output: Tensor) -> None:
     ctx.matrix, ctx.order = inputs[1:4], inputs[0].shape[2] - 1 if inputs[0].ndim > 2 else 0
 
 
+def _keep_bank(ctx: Any, inputs: tuple[Any, ...], output: Tensor) -> None:
+    ctx.save_for_backward(*inputs[:2])
+    ctx.matrix = inputs[3:]
+
+
+def _bank_gradients(ctx: Any, dy: Tensor) -> tuple[Tensor | None, ...]:
+    """Return the gradients of a bank that narrows: one pass over dy gives those of x and of the weight."""
+    x, weight = ctx.saved_tensors
+    taps, n_in, n_out = weight.shape
+    wants_x, wants_weight, wants_bias = ctx.needs_input_grad[:3]
+    shifted = krylov(dy, *ctx.matrix, taps - 1).flatten(2)
+    dx = shifted @ weight.transpose(1, 2).reshape(taps * n_out, n_in) if wants_x else None
+    dw = x.flatten(0, 1).T @ shifted.flatten(0, 1) if wants_weight else None
+    dw = None if dw is None else dw.view(n_in, taps, n_out).transpose(0, 1)
+    return dx, dw, dy.sum((0, 1)) if wants_bias else None, None, None, None
+
+
+bank.register_autograd(_bank_gradients, setup_context=_keep_bank)
 krylov.register_autograd(lambda ctx, g: (horner(g, *ctx.matrix), None, None, None, None), setup_context=_keep_matrix)
 horner.register_autograd(
     lambda ctx, g: (krylov(g, *ctx.matrix, ctx.order), None, None, None), setup_context=_keep_matrix

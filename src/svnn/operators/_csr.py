@@ -79,12 +79,10 @@ class CSROperator(CovarianceOperator):
             return self._reference_filter(x, weight, bias)
         from svnn.operators import _compiled_ops
 
-        if n_in < n_out:
-            z = _compiled_ops.krylov(x, *self._tensors(), taps - 1)
-            return torch.nn.functional.linear(z.flatten(2), weight.flatten(0, 1).T, bias)
-        u = (x @ weight.transpose(0, 1).flatten(1)).unflatten(-1, (taps, n_out))
-        y = _compiled_ops.horner(u, *self._tensors())
-        return y if bias is None else y + bias
+        if n_in >= n_out or not torch.is_grad_enabled():
+            return _compiled_ops.bank(x, weight, bias, *self._tensors())
+        z = _compiled_ops.krylov(x, *self._tensors(), taps - 1)
+        return torch.nn.functional.linear(z.flatten(2), weight.flatten(0, 1).T, bias)
 
     def _passes(self) -> ShiftPasses:
         def make() -> ShiftPasses:

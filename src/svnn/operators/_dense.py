@@ -52,14 +52,15 @@ class DenseOperator(CovarianceOperator):
 
     def _traced_filter(self, x: Tensor, weight: Tensor, bias: Tensor | None) -> Tensor:
         n, (taps, n_in, n_out) = self.shape[0], weight.shape
-        bank = (n, n * n, 1, n_in, n_out, taps - 1)
         settled = compiling() and not self.fleeting and not self.requires_grad and x.device.type == "cpu"
-        if settled and taps > 1 and min(n_in, n_out) > 1 and n <= EIGENBASIS_LIMIT and x.dtype == weight.dtype:
-            if bank_seconds("eigenbasis", *bank) < bank_seconds("dense", *bank):
-                from svnn.operators import _compiled_ops
+        if not settled or taps == 1 or min(n_in, n_out) == 1 or n > EIGENBASIS_LIMIT or x.dtype != weight.dtype:
+            return self._reference_filter(x, weight, bias)
+        bank = (n, n * n, 1, n_in, n_out, taps - 1)
+        if bank_seconds("eigenbasis", *bank) >= bank_seconds("dense", *bank):
+            return self._reference_filter(x, weight, bias)
+        from svnn.operators import _compiled_ops
 
-                return plain_spectral_bank(Eigenbasis(*_compiled_ops.spectrum(self.matrix)), x, weight, bias)
-        return self._reference_filter(x, weight, bias)
+        return plain_spectral_bank(Eigenbasis(*_compiled_ops.spectrum(self.matrix)), x, weight, bias)
 
     def spectrum(self) -> Eigenbasis:
         """Return the eigenvalues and eigenvectors, found once and kept."""

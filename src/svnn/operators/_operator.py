@@ -84,7 +84,7 @@ class CovarianceOperator(TensorModule, ABC):
     @property
     def requires_grad(self) -> bool:
         """Whether the matrix itself is being learned."""
-        return any([t.requires_grad for t in self._tensors()])
+        return any(t.requires_grad for t in self._tensors())
 
     @property
     def nnz(self) -> int:
@@ -182,7 +182,7 @@ class CovarianceOperator(TensorModule, ABC):
     def _mapped(self, function: Callable[[Tensor], Tensor], factor: float | Tensor = 1.0) -> Self:
         """Return a copy after ``_map``."""
         if torch.compiler.is_compiling():  # which can make objects, but not copy them
-            other = type(self)(*self._tensors())  # type: ignore[call-arg]
+            other = type(self)(*self._tensors())
             other.scale, other.fleeting = self.scale, True
         else:
             other = copy.copy(self)

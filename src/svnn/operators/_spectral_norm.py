@@ -60,8 +60,8 @@ def differentiable_norm(operator: CovarianceOperator) -> Tensor:
 def traced_norm(operator: CovarianceOperator) -> Tensor:
     r"""Return the spectral norm of an operator where torch compiles, exports or transforms the code.
 
-    Compiled code finds the leading eigenvector ``v`` once for a matrix and computes :math:`|v^T C v|`, whose gradient is
-    that of the norm. Elsewhere all eigenvalues are found by torch.
+    Compiled code finds the leading eigenvector ``v`` once for a matrix and computes :math:`|v^T C v|`, whose gradient
+    is that of the norm. Elsewhere all eigenvalues are found by torch.
     """
     if not compiling():
         return torch.linalg.eigvalsh(operator.to_dense()).abs().amax(-1)

@@ -28,7 +28,7 @@ def transformed() -> bool:
 
 
 def unreadable(tensor: Tensor) -> bool:
-    """Say whether the numbers of a tensor cannot be looked at: torch traces the code, or the tensor stands for others."""
+    """Say whether the numbers of a tensor cannot be looked at: torch traces the code, or it stands for others."""
     return torch.compiler.is_compiling() or torch._C._functorch.is_functorch_wrapped_tensor(tensor)
 
 
