@@ -112,7 +112,7 @@ class CovarianceFilter(nn.Module):
             return shifts[0].filter(x, self.weight, self.bias)
         powers = [x]
         for operator in shifts:
-            powers.append(operator @ powers[-1])
+            powers.append(operator.forward(powers[-1]))  # torch.compile does not see op @ x
         return nn.functional.linear(torch.cat(powers, -1), self.weight.flatten(0, 1).T, self.bias)
 
     def extra_repr(self) -> str:

@@ -11,6 +11,7 @@ from torch import Tensor, nn
 from svnn.nn._shifted import ShiftedSignals
 from svnn.nn._svnn import SVNN, packed_graphs
 from svnn.operators import as_operator
+from svnn.operators._tracing import traced
 
 if TYPE_CHECKING:
     from svnn.nn._filter import ShiftLike
@@ -107,7 +108,7 @@ class Members(nn.Module):
         """Shift signals once for all members, where it is the same shift every time."""
         order = self.networks[0].order
         plain = isinstance(x, Tensor) and x.ndim == 3 and not isinstance(shift, (list, tuple)) and order > 0
-        if not plain or torch.is_grad_enabled() or shift is None or packed_graphs(shift):
+        if not plain or torch.is_grad_enabled() or shift is None or traced() or packed_graphs(shift):
             return x, shift
         operator = as_operator(shift)
         if self.networks[0].normalize and operator.scale is None:

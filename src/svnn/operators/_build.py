@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from collections.abc import Callable
+from typing import TYPE_CHECKING, cast
 
 import numpy as np
 import torch
@@ -16,10 +17,17 @@ from svnn.operators._dense import DenseOperator
 from svnn.operators._lowrank import LowRankOperator
 from svnn.operators._operator import CovarianceOperator
 from svnn.operators._per_sample import PerSample
+from svnn.operators._tracing import unreadable
 
 if TYPE_CHECKING:
     from svnn._types import Matrix, MatrixLike
 
+#: The backends by name: classes that are made from their tensors.
+KINDS: dict[str, Callable[..., CovarianceOperator]] = {
+    "dense": DenseOperator,
+    "csr": CSROperator,
+    "lowrank": LowRankOperator,
+}
 BACKENDS = ("auto", "dense", "csr", "lowrank")
 
 _NO_BACKEND = (
@@ -93,7 +101,11 @@ def as_operator(
     elif isinstance(C, (Tensor, np.ndarray)) and C.ndim == 3 and not is_sparse_tensor(C):
         if backend not in ("auto", "dense"):
             raise ValueError(_NO_BACKEND.format(backend))
-        operator = BatchedOperator(checked_batch(C))
+        readable = not (isinstance(C, Tensor) and unreadable(C))
+        operator = BatchedOperator(checked_batch(C) if readable else cast(Tensor, C))
+    elif isinstance(C, Tensor) and unreadable(C) and not is_sparse_tensor(C) and backend in ("auto", "dense"):
+        operator = DenseOperator(C if C.is_floating_point() else C.double())  # there are no numbers to check
+        operator.fleeting = not C.is_leaf
     else:
         _refuse_edges(C)
         operator = stored(stored_matrix(C), backend, device)

@@ -9,6 +9,7 @@ import torch
 from torch import Tensor
 
 from svnn.functional._lanczos import leading_eigenpair
+from svnn.operators._tracing import compiling
 
 if TYPE_CHECKING:
     from svnn.operators._operator import CovarianceOperator
@@ -54,6 +55,22 @@ def differentiable_norm(operator: CovarianceOperator) -> Tensor:
         norm = (v * (operator @ v)).sum().abs()
     result: Tensor = OnceDifferentiable.apply(norm, *operator._tensors())
     return result
+
+
+def traced_norm(operator: CovarianceOperator) -> Tensor:
+    r"""Return the spectral norm of an operator where torch compiles, exports or transforms the code.
+
+    Compiled code finds the leading eigenvector ``v`` once for a matrix and computes :math:`|v^T C v|`, whose gradient
+    is that of the norm. Elsewhere all eigenvalues are found by torch.
+    """
+    if not compiling():
+        return torch.linalg.eigvalsh(operator.to_dense()).abs().amax(-1)
+    from svnn.operators import _compiled_ops
+
+    known = operator.backend in ("dense", "csr", "lowrank")
+    parts = [t.detach() for t in operator._tensors()] if known else [operator.to_dense().detach()]
+    v = _compiled_ops.leading(parts, operator.backend if known else "dense", operator.shape[0])
+    return (v * operator.forward(v)).sum().abs()  # torch.compile does not see op @ v
 
 
 class OnceDifferentiable(torch.autograd.Function):

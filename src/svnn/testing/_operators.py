@@ -11,7 +11,7 @@ from typing import TypeAlias
 import numpy as np
 import scipy.sparse as sp
 import torch
-from torch import Tensor
+from torch import Tensor, nn
 
 from svnn._types import FloatArray
 from svnn.operators import CovarianceOperator, PackedOperator
@@ -58,6 +58,7 @@ def check_operator(
     - ``"filter"``: ``op.filter(x, weight, bias)`` is the sum of the powers, in single and double precision;
     - ``"gradients"``: first and second derivatives of ``op @ x`` and first ones of the filter are right;
     - ``"pickle"``: a pickled operator is the same operator;
+    - ``"module"``: a module that holds the operator casts it, saves it and restores it with itself;
     - ``"errors"``: signals of a wrong shape or kind are refused by name.
 
     Where an operator has a matrix for each sample, its shape is (B, N, N), signals have shape (…, B, N, F),
@@ -277,6 +278,27 @@ def check_pickle(operator: CovarianceOperator, C: FloatArray) -> None:
     expect(bool((again @ x == before).all()), _named(operator, "a pickled operator gives other products."))
 
 
+def check_module(operator: CovarianceOperator, C: FloatArray) -> None:
+    """A module that holds the operator casts it, saves it and restores it with itself."""
+    x = torch.ones(*C.shape[:-1], 1, dtype=operator.dtype, device=operator.device)
+    scale = 1.0 if operator.scale is None else operator.scale
+    holder, other = nn.Module(), nn.Module()
+    holder.shift, other.shift = copy.deepcopy(operator), operator.normalized(2.0 * scale)
+    missing = len(operator._tensors()) - len(list(holder.buffers())) - len(list(holder.parameters()))
+    expect(missing <= 0, _named(operator, f"{missing} of its tensors are no attributes, and not saved with a module."))
+    other.load_state_dict(holder.state_dict())
+    restored = other.shift
+    expect(
+        bool((restored @ x == operator @ x).all()), _named(operator, "restored from a state, it gives other products.")
+    )
+    same = np.array_equal(_scale(restored), _scale(operator), equal_nan=True)
+    expect(same, _named(operator, f"its scale is {restored.scale} when it is restored."))
+    holder.float()
+    expect(holder.shift.dtype == torch.float32, _named(operator, "holder.float() left it as it was."))
+    sentence = _named(operator, "holder.float() made another matrix of it.")
+    expect_close(_values(holder.shift.to_dense()), C, sentence, rtol=1e-5, atol=1e-5 * max(np.abs(C).max(), 1e-30))
+
+
 def check_errors(operator: CovarianceOperator, C: FloatArray) -> None:
     """Signals of a wrong shape or kind are refused by name."""
     n = C.shape[-1]
@@ -319,5 +341,6 @@ CHECKS: dict[str, Callable[[CovarianceOperator, FloatArray], None]] = {
     "filter": check_filter,
     "gradients": check_gradients,
     "pickle": check_pickle,
+    "module": check_module,
     "errors": check_errors,
 }
