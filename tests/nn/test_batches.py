@@ -164,3 +164,29 @@ def test_bad_batches_are_named(x, shift, message):
     for model in (network(), CovarianceFilter(2, 3, order=2)):
         with pytest.raises(ValueError, match=message):
             model.double()(x.double(), shift)
+
+
+@pytest.mark.parametrize("prepared", ["tensor", "operator", "normalized"])
+def test_a_matrix_for_each_sample_in_compiled_code(prepared):
+    """In one graph, forward and backward; the norms are found in it where they were not before."""
+    torch.manual_seed(0)
+    root = torch.randn(4, 6, 6, dtype=torch.float64)
+    C, x = root @ root.mT, torch.randn(4, 6, 2, dtype=torch.float64)
+    shift = {"tensor": C, "operator": as_operator(C), "normalized": as_operator(C).normalized()}[prepared]
+    network = SVNN(2, 1, hidden=(5,), batch_norm=False).double()
+    expected = network(x, C)
+    wanted = torch.autograd.grad(expected.sum(), list(network.parameters()))
+    found = torch.compile(network, backend="aot_eager", fullgraph=True)(x, shift)
+    torch.testing.assert_close(found, expected)
+    for a, b in zip(torch.autograd.grad(found.sum(), list(network.parameters())), wanted, strict=True):
+        torch.testing.assert_close(a, b)
+
+
+def test_packed_graphs_in_compiled_code_come_normalised():
+    torch.manual_seed(0)
+    graphs, x = pack([torch.eye(2), 2 * torch.eye(3)]), torch.randn(5, 1)
+    network = SVNN(1, 1, hidden=(4,), batch_norm=False)
+    compiled = torch.compile(network, backend="aot_eager", fullgraph=True)
+    torch.testing.assert_close(compiled(x, graphs.normalized()), network(x, graphs))
+    with pytest.raises(Exception, match="cannot be normalised in code that torch compiles"):
+        compiled(x, graphs)

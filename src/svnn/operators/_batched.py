@@ -112,6 +112,12 @@ class BatchedOperator(PerSample):
     def _leading(self, vectors: bool) -> tuple[Tensor, Tensor | None]:
         return leading_of_batch(self.matrices, vectors)
 
+    def _traced_normalized(self) -> BatchedOperator:
+        norms = torch.linalg.eigvalsh(self.matrices).abs().amax(-1)
+        divided = BatchedOperator(self.matrices / torch.where(norms > 0, norms, 1.0)[:, None, None])
+        divided._divided_in_trace = True
+        return divided
+
     def _sums(self, u: Tensor) -> Tensor:
         return u.sum((-2, -1))
 

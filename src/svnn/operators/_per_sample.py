@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import copy
+import math
 from abc import abstractmethod
 from collections.abc import Sequence
 from typing import Any, Self
@@ -13,6 +14,7 @@ from torch import Tensor
 
 from svnn.operators._operator import CovarianceOperator
 from svnn.operators._spectral_norm import EXACT_LIMIT, OnceDifferentiable, leading
+from svnn.operators._tracing import traced
 
 
 class PerSample(CovarianceOperator):
@@ -28,10 +30,13 @@ class PerSample(CovarianceOperator):
 
     n_samples: int
     _scales: np.ndarray | None = None  # not a tensor: it is not to be moved, cast or learned with the matrices
+    _divided_in_trace: bool = False  # by numbers that are not known where torch compiles the code
 
     @property
     def scale(self) -> Any:  # type: ignore[override]
         """The numbers that the matrices were divided by, or None."""
+        if self._divided_in_trace:
+            return math.nan
         return None if self._scales is None else torch.from_numpy(self._scales.copy())
 
     def _set_scale(self, scale: Tensor | None) -> None:
@@ -73,6 +78,8 @@ class PerSample(CovarianceOperator):
         if scale is None:
             if self.scale is not None:
                 return self
+            if traced():
+                return self._traced_normalized()
             if not self.requires_grad:
                 return self._cached("normalized", lambda: self.normalized(_positive(self.norms())))
             divisor = _positive(self._differentiable_norms())
@@ -89,6 +96,13 @@ class PerSample(CovarianceOperator):
         result._map(lambda v: v, 1 / divisor)
         result._set_scale(found)
         return result
+
+    def _traced_normalized(self) -> Self:
+        """Return the normalised operator where torch compiles, exports or transforms the code."""
+        raise NotImplementedError(
+            f"{type(self).__name__} cannot be normalised in code that torch compiles; give the network "
+            "operator.normalized(), made before."
+        )
 
     def _differentiable_norms(self) -> Tensor:
         _, vectors = self._leading(vectors=True)
