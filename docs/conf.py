@@ -71,6 +71,7 @@ ORDER = [
     "plot_online_returns.py",
     "plot_graph_learning.py",
     "plot_pyg.py",
+    "plot_connectivity.py",
     "plot_learned_shift.py",
     "plot_compare.py",
     "plot_choose_covariance.py",
