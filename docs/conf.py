@@ -69,6 +69,7 @@ ORDER = [
     "plot_genes.py",
     "plot_returns.py",
     "plot_graph_learning.py",
+    "plot_lightning.py",
     "plot_compare.py",
     "plot_choose_covariance.py",
     "plot_spectrum.py",
