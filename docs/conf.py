@@ -73,6 +73,7 @@ ORDER = [
     "plot_pyg.py",
     "plot_connectivity.py",
     "plot_learned_shift.py",
+    "plot_lightning.py",
     "plot_compare.py",
     "plot_choose_covariance.py",
     "plot_spectrum.py",

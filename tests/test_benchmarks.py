@@ -13,6 +13,7 @@ import _measure
 import _peers
 import auto
 import batches
+import compiled
 import curves
 import filters
 import gpu
@@ -282,3 +283,10 @@ def test_without_a_gpu_the_gpu_part_says_so(monkeypatch, capsys):
     monkeypatch.setattr("sys.argv", ["gpu.py"])
     assert gpu.main() == 2
     assert "needs a GPU" in capsys.readouterr().out
+
+
+def test_compiled_networks_are_compared_with_themselves():
+    rows = stored(compiled.measure(RATES, quick=True))
+    assert [row["workload"] for row in rows] == [w.name for w in compiled.QUICK]
+    assert all(row[name]["compiled"] > 0 and row[name]["plain"] > 0 for row in rows for name in compiled.PASSES)
+    assert "4×12, 2→3, K=2, csr" in compiled.report(rows)

@@ -44,6 +44,8 @@ class SVNN(nn.Module):
     activation : {"leaky_relu", "relu", "elu", "gelu", "silu", "tanh", "identity"}
     dropout : float in [0, 1), default=0.0
     batch_norm : bool, default=True
+        Over all samples and nodes of a batch; across processes after
+        ``torch.nn.SyncBatchNorm.convert_sync_batchnorm(network)``.
     readout : {"mean", "weighted", "flatten"}, default="mean"
         "mean", the readout of the paper, runs on any N but cannot tell nodes apart. "weighted" learns
         ``heads`` weights per node and starts as the mean. "flatten" gives every node to the head.
@@ -160,7 +162,9 @@ class SVNN(nn.Module):
             if weights is not None and isinstance(x, Tensor) and isinstance(own, CovarianceOperator):
                 u = own.filter(x, *weights)
             elif weights is None or isinstance(x, Tensor):
-                u = norm(layer(x, own))
+                u = layer(x, own)
+                # What torch puts in the place of a NodeNorm for several processes has its values in the second axis.
+                u = norm(u.flatten(0, -2)).view_as(u) if isinstance(norm, nn.SyncBatchNorm) else norm(u)
             elif whole or layer is not self.filters[-1]:
                 u = x.filtered(*weights)
             else:

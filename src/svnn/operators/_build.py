@@ -73,6 +73,12 @@ def as_operator(
     ValueError
         Where ``C`` is not square, not finite or not symmetric.
 
+    Notes
+    -----
+    Code that ``torch.compile`` or ``torch.export`` traces has no numbers to look at. A tensor is taken there as it is,
+    without a copy and without these checks. Make the operator before, where it can be checked, and let the module hold
+    it: ``self.shift = as_operator(C).normalized()``.
+
     Examples
     --------
     >>> import numpy as np, torch

@@ -17,7 +17,7 @@ from torch.utils.weak import WeakTensorKeyDictionary
 
 from svnn.operators._cpu_passes import CPUMatrix, kernels
 from svnn.operators._gpu_passes import GPUMatrix
-from svnn.operators._shift_bank import ShiftPasses, shift_filter_bank
+from svnn.operators._shift_bank import ShiftPasses, backward_narrowing, shift_filter_bank
 
 _kept: WeakTensorKeyDictionary = WeakTensorKeyDictionary()
 
@@ -90,16 +90,29 @@ def _keep_bank(ctx: Any, inputs: tuple[Any, ...], output: Tensor) -> None:
     ctx.matrix = inputs[3:]
 
 
+@torch.library.custom_op("svnn::bank_gradients", mutates_args=())
+def bank_gradients(
+    x: Tensor, weight: Tensor, dy: Tensor, values: Tensor, columns: Tensor, row_starts: Tensor, wants_x: bool
+) -> tuple[Tensor, Tensor]:
+    """Return the gradients of x, where it is wanted, and of the weight of a bank that narrows."""
+    matrix = _passes(values, columns, row_starts)
+    dx, dw = backward_narrowing(matrix, x.contiguous(), weight, dy.contiguous(), wants_x, True)
+    return x.new_empty(0) if dx is None else dx, torch.empty_like(weight).copy_(dw)
+
+
+@bank_gradients.register_fake
+def _(
+    x: Tensor, weight: Tensor, dy: Tensor, values: Tensor, columns: Tensor, row_starts: Tensor, wants_x: bool
+) -> tuple[Tensor, Tensor]:
+    return x.new_empty(x.shape if wants_x else (0,)), torch.empty_like(weight)
+
+
 def _bank_gradients(ctx: Any, dy: Tensor) -> tuple[Tensor | None, ...]:
-    """Return the gradients of a bank that narrows: one pass over dy gives those of x and of the weight."""
     x, weight = ctx.saved_tensors
-    taps, n_in, n_out = weight.shape
     wants_x, wants_weight, wants_bias = ctx.needs_input_grad[:3]
-    shifted = krylov(dy, *ctx.matrix, taps - 1).flatten(2)
-    dx = shifted @ weight.transpose(1, 2).reshape(taps * n_out, n_in) if wants_x else None
-    dw = x.flatten(0, 1).T @ shifted.flatten(0, 1) if wants_weight else None
-    dw = None if dw is None else dw.view(n_in, taps, n_out).transpose(0, 1)
-    return dx, dw, dy.sum((0, 1)) if wants_bias else None, None, None, None
+    dx, dw = bank_gradients(x, weight, dy, *ctx.matrix, wants_x)
+    gradients = dx if wants_x else None, dw if wants_weight else None, dy.sum((0, 1)) if wants_bias else None
+    return *gradients, None, None, None
 
 
 bank.register_autograd(_bank_gradients, setup_context=_keep_bank)

@@ -36,7 +36,8 @@ class CovarianceOperator(TensorModule, ABC):
 
     An operator is a torch module. Its tensors are buffers, an ``nn.Parameter`` is a parameter: a module that holds an
     operator moves, casts, saves and restores it with itself. An operator alone stays as it is: its own ``to``,
-    ``double`` and the like return another one.
+    ``double`` and the like return another one. Where ``torch.compile`` needs another one, it calls the class with the
+    tensors of ``_tensors``.
 
     Attributes
     ----------

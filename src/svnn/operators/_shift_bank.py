@@ -84,7 +84,7 @@ class _ShiftFilterBank(torch.autograd.Function):
         elif weight.shape[1] < weight.shape[2]:
             dx, dw = _backward_widening(ctx.matrix, z, weight, dy, wants_x, wants_weight)
         else:
-            dx, dw = _backward_narrowing(ctx.matrix, x, weight, dy, wants_x, wants_weight)
+            dx, dw = backward_narrowing(ctx.matrix, x, weight, dy, wants_x, wants_weight)
         return dx, dw, dy.sum((0, 1)) if wants_bias else None, None, None
 
 
@@ -134,9 +134,10 @@ def _backward_widening(
     return dx, dw
 
 
-def _backward_narrowing(
+def backward_narrowing(
     matrix: ShiftPasses, x: Tensor, weight: Tensor, dy: Tensor, wants_x: bool, wants_weight: bool
 ) -> tuple[Tensor | None, Tensor | None]:
+    """Return the gradients of the signals and of the weight of a bank from many values to few."""
     taps, n_in, n_out = weight.shape
     batch, n, _ = dy.shape
     dx = empty(x, *x.shape) if wants_x else None
