@@ -26,8 +26,9 @@ def run(capsys, monkeypatch, tmp_path):
     from matplotlib.figure import Figure
 
     def run_script(path):
-        if "import lightning" in path.read_text(encoding="utf-8"):
-            pytest.importorskip("lightning")
+        for package in ("lightning", "nilearn"):  # which only the environment of make test has
+            if re.search(rf"^(import|from) {package}", path.read_text(encoding="utf-8"), re.MULTILINE):
+                pytest.importorskip(package)
         plt.close("all")
         monkeypatch.chdir(tmp_path)
         names = {"__name__": "__main__"}

@@ -12,7 +12,8 @@ import torch
 import svnn
 from svnn import ACV, RCV, HardThreshold, SampleCovariance, SoftThreshold, SVNNClassifier, SVNNRegressor, as_operator
 from svnn import functional as F
-from svnn.nn import CovarianceFilter
+from svnn.nn import SVNN, CovarianceFilter
+from svnn.operators import pack
 
 pytestmark = pytest.mark.skipif(not torch.cuda.is_available(), reason="no GPU")
 
@@ -192,3 +193,80 @@ def test_contributions_are_those_of_a_cpu():
         ):
             found, expected = function(model, X), function(other, X)
             np.testing.assert_allclose(found.contributions, expected.contributions, atol=1e-8)
+
+
+def symmetric(*shape, seed=0):
+    root = torch.randn(*shape, dtype=torch.float64, generator=torch.Generator().manual_seed(seed))
+    return root @ root.mT
+
+
+def gradients(network, *inputs):
+    """The output and the gradients of all weights, on the CPU."""
+    network.zero_grad()
+    output = network(*inputs)
+    output.square().sum().backward()
+    return [output.detach().cpu(), *(p.grad.cpu() for p in network.parameters())]
+
+
+@pytest.mark.parametrize("kind", ["batched", "selected", "packed"])
+def test_a_matrix_for_each_sample(kind):
+    C, x = symmetric(4, 6, 6), torch.randn(4, 6, 2, dtype=torch.float64)
+    network = SVNN(2, 3, hidden=(5, 4), batch_norm=False).double()
+    operator = pack(list(C)) if kind == "packed" else as_operator(C)
+    operator = operator[torch.tensor([2, 2, 0, 1])] if kind == "selected" else operator
+    x = x.flatten(0, 1) if kind == "packed" else x
+    expected = gradients(network, x, operator)
+    found = gradients(network.cuda(), x.cuda(), operator.to("cuda"))
+    for a, b in zip(found, expected, strict=True):
+        torch.testing.assert_close(a, b, rtol=1e-9, atol=1e-9)
+
+
+def test_operators_move_with_the_module_that_holds_them():
+    holder = torch.nn.Module()
+    holder.shift = as_operator(symmetric(6, 6), backend="csr").normalized()
+    before, x = holder.shift @ torch.ones(6, 1, dtype=torch.float64), torch.ones(6, 1, dtype=torch.float64)
+    holder.cuda()
+    assert holder.shift.device.type == "cuda"
+    torch.testing.assert_close((holder.shift @ x.cuda()).cpu(), before)
+
+
+@pytest.mark.parametrize("backend", ["tensor", "dense", "csr", "lowrank", "batched"])
+def test_compiled_networks(backend):
+    C = symmetric(5, 12, 12) if backend == "batched" else symmetric(12, 12)
+    C = C.float().cuda()
+    shift = C if backend in ("tensor", "batched") else as_operator(C, backend=backend)
+    network, x = SVNN(2, 1, hidden=(8, 4), batch_norm=False).cuda(), torch.randn(5, 12, 2, device="cuda")
+    expected = gradients(network, x, shift)
+    found = gradients(torch.compile(network, fullgraph=True), x, shift)
+    for a, b in zip(found, expected, strict=True):
+        torch.testing.assert_close(a, b, rtol=1e-3, atol=1e-3 * float(b.abs().max()))
+
+
+def test_a_killed_fit_goes_on(tmp_path):
+    X = data()
+    settings = {"max_epochs": 6, "members": 2, "device": "cuda", "random_state": 0}
+
+    def stop(record):
+        if record["epoch"] == 3:
+            raise KeyboardInterrupt
+
+    whole = SVNNRegressor(**settings).fit(X, X[:, 0])
+    kept = settings | {"checkpoint": tmp_path / "state", "checkpoint_seconds": 0}
+    with pytest.raises(KeyboardInterrupt):
+        SVNNRegressor(**kept, callbacks=[stop]).fit(X, X[:, 0])
+    resumed = SVNNRegressor(**kept).fit(X, X[:, 0])
+    np.testing.assert_allclose(resumed.predict(X), whole.predict(X), rtol=1e-4, atol=1e-4)
+
+
+def test_rows_with_matrices_of_their_own_and_rows_that_come_later():
+    X, C = data(), symmetric(80, 12, 12).numpy()
+    settings = {"max_epochs": 4, "members": 2, "random_state": 0, "node_dropout": 0.0}
+    predictions = {}
+    for device in ("cpu", "cuda"):
+        model = SVNNRegressor(**settings, device=device).fit(X, X[:, 0], shift=C)
+        predictions[device] = model.predict(X, shift=C)
+        table = SVNNRegressor(**settings, device=device).fit(X, X[:, 0])
+        np.testing.assert_allclose(table.to_torch(torch.float64)(torch.from_numpy(X)), table.predict(X), atol=1e-6)
+        table.partial_fit(X[:20], X[:20, 0])
+        assert np.isfinite(table.predict(X)).all()
+    np.testing.assert_allclose(predictions["cuda"], predictions["cpu"], atol=0.02)
