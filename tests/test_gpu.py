@@ -205,7 +205,7 @@ def gradients(network, *inputs):
     network.zero_grad()
     output = network(*inputs)
     output.square().sum().backward()
-    return [output.detach().cpu(), *(p.grad.cpu() for p in network.parameters())]
+    return [output.detach().cpu(), *(p.grad.cpu().clone() for p in network.parameters())]
 
 
 @pytest.mark.parametrize("kind", ["batched", "selected", "packed"])

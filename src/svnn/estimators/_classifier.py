@@ -115,4 +115,5 @@ class SVNNClassifier(CovarianceNetwork, Classification):
 
     def predict(self, X: DataLike, *, shift: ArrayLike | None = None, groups: ColumnLike | None = None) -> np.ndarray:
         """Return the most probable label of every row; ``shift`` and ``groups`` as in :meth:`predict_proba`."""
-        return self._targets.decode(self.predict_proba(X, shift=shift, groups=groups))
+        probabilities = self.predict_proba(X, shift=shift, groups=groups)
+        return self._targets.decode(probabilities)

@@ -55,7 +55,7 @@ class CovarianceNetwork(NetworkSummary, Exports, OwnCovariances):
     ) -> None:
         """Learn the covariance of standardised signals, and make it the shift."""
         use = self._resolved_use(Z.shape[1])
-        self._trained_with |= {"use": use, "standardize": bool(self.standardize)}
+        self._trained_with = getattr(self, "_trained_with", {}) | {"use": use, "standardize": bool(self.standardize)}
         if self.shift is None:
             # Small eigenvalues are lost in the rounding of single precision.
             signals = Z.astype(np.float64, copy=False) if use == "log" else Z

@@ -120,6 +120,15 @@ class FilterParameters:
         rule=number(0, 1),
         doc="Share of the nodes left out of a sample's readout at random during training.",
     )
+    covariance_per: str = parameter(
+        default="table",
+        rule=one_of("table", "sample", "group"),
+        doc="""What has a covariance of its own. "table": all rows share one. "sample": each row of X, of shape
+        (t, N, F), has that of its F values, such as the connectivity of a subject whose N regions were measured F
+        times, or of a window of returns. "group": the rows of each of the ``groups`` given to ``fit`` and ``predict``
+        share one. Where rows come with matrices of their own, give them to ``fit`` and ``predict`` as ``shift=``. The
+        network has the same weights for all of them.""",
+    )
 
 
 @declared

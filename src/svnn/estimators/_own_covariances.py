@@ -9,7 +9,6 @@ import torch
 from numpy.typing import ArrayLike
 from sklearn.utils.validation import check_is_fitted
 
-from svnn._parameters import declared, one_of, parameter
 from svnn._types import ColumnLike, DataLike
 from svnn._validation import at_once
 from svnn.estimators._going_on import GoingOn
@@ -19,19 +18,8 @@ from svnn.estimators.training import plain_torch
 from svnn.operators import CovarianceOperator, as_operator
 
 
-@declared
 class OwnCovariances(GoingOn):
     """What changes where each row, or each group of rows, has a covariance of its own."""
-
-    covariance_per: str = parameter(
-        default="table",
-        rule=one_of("table", "sample", "group"),
-        doc="""What has a covariance of its own. "table": all rows share one. "sample": each row of X, of shape
-        (t, N, F), has that of its F values, such as the connectivity of a subject whose N regions were measured F
-        times, or of a window of returns. "group": the rows of each of the ``groups`` given to ``fit`` and ``predict``
-        share one. Where rows come with matrices of their own, give them to ``fit`` and ``predict`` as ``shift=``. The
-        network has the same weights for all of them.""",
-    )
 
     @at_once
     @plain_torch()

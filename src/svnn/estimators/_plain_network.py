@@ -7,6 +7,7 @@ shifts that no filter uses.
 
 from __future__ import annotations
 
+import copy
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any, cast
 
@@ -119,7 +120,7 @@ class PlainNetwork(nn.Module):
         super().__init__()
         from svnn.estimators._covariance_network import networks_of
 
-        module = model.module_
+        module = copy.deepcopy(model.module_).cpu()
         self.n_nodes, self.n_values = int(model.n_features_in_), int(model._n_values)
         standardizer, shape = model._standardizer, (self.n_nodes, self.n_values)
         self.register_buffer("mean", _filled(standardizer.mean, shape))
