@@ -4,9 +4,7 @@ Lightning: a network in a trainer of others
 
 An operator is a torch module. A model that holds one takes it along to another device or precision, into a checkpoint
 and into other processes, so tools that know nothing about covariances can train it. Here `Lightning
-<https://lightning.ai>`_ does; ``torch.nn.parallel.DistributedDataParallel`` and Lightning's Fabric work alike. With more
-than one process give ``strategy="ddp"``, and with batch norm wrap the network in
-``torch.nn.SyncBatchNorm.convert_sync_batchnorm``.
+<https://lightning.ai>`_ does; ``torch.nn.parallel.DistributedDataParallel`` and Lightning's Fabric work alike.
 """
 
 import logging

@@ -97,6 +97,7 @@ def bank_gradients(
     """Return the gradients of x, where it is wanted, and of the weight of a bank that narrows."""
     matrix = _passes(values, columns, row_starts)
     dx, dw = backward_narrowing(matrix, x.contiguous(), weight, dy.contiguous(), wants_x, True)
+    assert dw is not None
     return x.new_empty(0) if dx is None else dx, torch.empty_like(weight).copy_(dw)
 
 
