@@ -62,4 +62,4 @@ def test_everything_is_installed_so_that_no_test_is_left_out_for_want_of_a_packa
 @pytest.mark.parametrize("name", NEIGHBOURS)
 def test_the_neighbours_are_installed_where_the_tools_to_lint_are(name):
     """So that `make test` never leaves out their tests in silence."""
-    assert numbers(version(name)) >= numbers(lowest(DEV)[name])
+    assert numbers(version(name)) >= numbers(lowest(DEV, *TODAY)[name])

@@ -56,6 +56,13 @@ def conf():
         ("covariance.md", r"\d+ of 30 eigenvalues .*\n(.*\n)+many rows: \d+% .*\nfew rows: \d+% .*"),
         ("large.md", r"csr_array \(4500, 4500\) 2\.0 entries a row\nCSROperator 0\.0\d% .*\n\(2,\)"),
         (
+            "torch.md",
+            r"\['network.readout.weight', 'shift._extra_state', 'shift.matrix'\]\ntorch.Size\(\[5, 1\]\)\n"
+            r"torch.Size\(\[64, 2\]\)\ntorch.Size\(\[200, 2\]\)\ntorch.Size\(\[3, 2\]\)\n"
+            r"tensor\(\[\[0.5000\],\n +\[2.5000\],\n +\[2.0000\]\]\)\n"
+            r"share of the pairs that is left: [01]\.\d+\nTrue\n\(10, 2\)",
+        ),
+        (
             "stability.md",
             r"(covariance from \d+ rows: .*\n){3}certified: [\d.]+ seen: [\d.]+\n(\d+% of the entries: .*\n?){3}",
         ),
@@ -74,7 +81,7 @@ def test_the_code_of_a_page_runs_from_top_to_bottom(name, printed, capsys, tmp_p
 
 
 def test_every_page_with_code_is_run_by_some_test():
-    here = {"index.md", "start.md", "covariance.md", "large.md", "stability.md"}
+    here = {"index.md", "start.md", "covariance.md", "large.md", "stability.md", "torch.md"}
     elsewhere = {"guide.md", "inspection.md", "neighbours.md", "uncertainty.md", "theory.md"}
     assert {path.name for path in DOCS.glob("*.md") if "```python" in page(path.name)} == here | elsewhere
 
