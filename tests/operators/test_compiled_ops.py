@@ -202,3 +202,14 @@ def test_the_operations_are_registered_when_code_is_compiled_not_before():
     code = "import sys, svnn, svnn.nn, svnn.operators; print([m for m in sys.modules if m in ('svnn.operators."
     code += "_compiled_ops', 'torch._dynamo', 'sympy')])"
     assert subprocess.run([sys.executable, "-c", code], capture_output=True, text=True).stdout.strip() == "[]"
+
+
+@pytest.mark.parametrize("backend", ["dense", "csr"])
+def test_autocast_leaves_the_banks_alone(graphs, backend):
+    layer, x = CovarianceFilter(3, 5, order=2), torch.randn(4, N, 3)
+    shift = as_operator(matrix() / 5, backend=backend)
+    expected = layer(x, shift)
+    with torch.autocast("cpu", torch.bfloat16):
+        found = torch.compile(layer, fullgraph=True, backend=graphs)(x, shift)
+    assert found.dtype == torch.float32
+    torch.testing.assert_close(found, expected)

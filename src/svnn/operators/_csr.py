@@ -57,11 +57,11 @@ class CSROperator(CovarianceOperator):
     def _matmul(self, x: Tensor) -> Tensor:
         if x.dtype in (torch.float16, torch.bfloat16):  # which sparse products do not know on every device
             return self._in_dtype_of(x.float())._matmul(x.float()).to(x.dtype)
-        if compiling() and not self.values.requires_grad:
-            from svnn.operators import _compiled_ops
-
-            return _compiled_ops.product(x, *self._tensors())
         if self.values.requires_grad or traced():
+            if compiling() and not self.values.requires_grad:
+                from svnn.operators import _compiled_ops
+
+                return _compiled_ops.product(x, *self._tensors())
             (rows, columns), _ = self.edge_index()
             return torch.zeros_like(x).index_add(0, rows, self.values[:, None] * x[columns])
         product: Tensor = _SymmetricProduct.apply(x, self._torch())

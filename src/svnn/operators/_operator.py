@@ -85,7 +85,10 @@ class CovarianceOperator(TensorModule, ABC):
     @property
     def requires_grad(self) -> bool:
         """Whether the matrix itself is being learned."""
-        return any(t.requires_grad for t in self._tensors())
+        for tensor in self._tensors():  # noqa: SIM110 - any(...) takes twice as long
+            if tensor.requires_grad:
+                return True
+        return False
 
     @property
     def nnz(self) -> int:
@@ -139,7 +142,8 @@ class CovarianceOperator(TensorModule, ABC):
         taps, n_in, n_out = weight.shape
         batch = x.reshape(-1, self.shape[-1], n_in)
         if traced():
-            return operator._traced_filter(batch, weight, bias).view(*x.shape[:-1], n_out)
+            with _without_autocast(x):
+                return operator._traced_filter(batch, weight, bias).view(*x.shape[:-1], n_out)
         if operator.adaptive:
             from svnn.operators._build import suited  # which knows all backends
 
@@ -245,15 +249,17 @@ class CovarianceOperator(TensorModule, ABC):
 
     def _cached(self, key: Hashable, make: Callable[[], Kept]) -> Kept:
         """Return what ``make`` returns, made once for the matrix as it is now."""
-        tensors = self._tensors()
-        if any(t.requires_grad for t in tensors) or traced():
+        if self.requires_grad or torch.compiler.is_compiling():
             return make()  # a matrix that is being learned changes under the operator
+        tensors = self._tensors()
         memo: dict[Hashable, Any] = self.__dict__.setdefault("_memo", {})
         versions = [(id(t), None if t.is_inference() else t._version) for t in tensors]
         if memo.get("versions", versions) != versions:  # other tensors, or changed in place
             memo.clear()
         memo["versions"], memo["of"] = versions, tensors  # kept: no other tensor gets the identity of one of them
         if key not in memo:
+            if traced():
+                return make()  # of use now only
             with torch.inference_mode(False):  # what is kept has to serve in training as well
                 memo[key] = make()
         kept: Kept = memo[key]

@@ -55,7 +55,7 @@ class TensorModule(nn.Module):
         """Take the dictionary that ``nn.Module`` starts with."""
 
     def __setattr__(self, name: str, value: Any) -> None:
-        if not torch.compiler.is_compiling() and (isinstance(value, nn.Module) or name in self._modules):
+        if isinstance(value, nn.Module) or name in self.__dict__.get("_modules", ()):
             super().__setattr__(name, value)
         else:
             object.__setattr__(self, name, value)
