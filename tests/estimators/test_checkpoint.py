@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import signal
 import subprocess
 import sys
@@ -9,6 +10,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+import torch
 
 import svnn
 from estimators.killed_fit import CASES, data, model, targets
@@ -43,7 +45,11 @@ def interrupted(fit, X, y, epoch):
 def test_a_killed_fit_goes_on(case, tmp_path):
     path = tmp_path / "fit.checkpoint"
     program = Path(__file__).with_name("killed_fit.py")
-    died = subprocess.run([sys.executable, program, case, path, "8"], check=False, capture_output=True)
+    # As many threads as here: the rounding of torch's sums depends on their number.
+    threads = {"OMP_NUM_THREADS": str(torch.get_num_threads()), "MKL_NUM_THREADS": str(torch.get_num_threads())}
+    died = subprocess.run(
+        [sys.executable, program, case, path, "8"], check=False, capture_output=True, env=os.environ | threads
+    )
     assert died.returncode == -signal.SIGKILL, died.stderr.decode()
     assert read_model(path)[1]["course"]["epoch"] == 7
     X, y = data()
