@@ -10,8 +10,8 @@ import numpy as np
 from svnn._parameters import check_parameters, declared, fitted, number, parameter
 from svnn._types import AnyArray, Array, ColumnLike, DataLike
 from svnn._validation import at_once
+from svnn.covariance._correlation import see
 from svnn.covariance._covariance import CovarianceEstimator, Sparsifier
-from svnn.functional import sample_moments
 from svnn.functional._array import namespace
 from svnn.functional._centring import check_variances, is_constant
 from svnn.functional.moments import check_ddof, relative_weight, weighted_moments
@@ -62,6 +62,7 @@ class SampleCovariance(CovarianceEstimator):
     ddof: float = parameter(
         default=0, rule=number(-math.inf), doc="What is taken from the number of samples; the paper divides by ``t``."
     )
+    correlation: str = parameter(default=Sparsifier.correlation, like=Sparsifier)
     missing: str = parameter(default=Sparsifier.missing, like=Sparsifier)
 
     n_samples_: float | AnyArray = fitted(
@@ -75,9 +76,10 @@ class SampleCovariance(CovarianceEstimator):
         """Estimate the covariance of ``X``, of shape (t, N) or (t, N, F); see :meth:`HardThreshold.fit`."""
         check_parameters(self)
         data: Any = self._check(X)
-        if self.missing == "raise":
+        if self.missing == "raise" and self.correlation == "pearson":
             return self._set(_totals(data, sample_weight))
-        self.location_, self.covariance_, self.n_samples_ = sample_moments(data, self.ddof, sample_weight, self.missing)
+        seen = see(data, sample_weight, self.correlation, self.missing, ddof=self.ddof)
+        self.location_, (_, self.covariance_, self.n_samples_) = seen.location, seen.moments
         return self
 
     @at_once
@@ -87,6 +89,11 @@ class SampleCovariance(CovarianceEstimator):
         The result is that of one ``fit`` on all rows, up to rounding, whatever the order and size of the batches.
         """
         check_parameters(self)
+        if self.correlation != "pearson":
+            raise ValueError(
+                f'partial_fit needs correlation="pearson": ranks and medians of earlier rows change with every new one. '
+                f"Fit all rows at once for correlation={self.correlation!r}."
+            )
         if self.missing == "pairwise":
             raise ValueError('partial_fit needs missing="raise"; fit all rows at once for pairwise covariances.')
         before: _Totals | None = getattr(self, "_totals_", None)
