@@ -18,11 +18,12 @@ from svnn.functional.stand_ins import stand_in
 #: What ``correlation=`` takes.
 CORRELATIONS = ("pearson", "spearman", "kendall", "biweight")
 #: Its sentence of documentation.
-DOC = r"""The correlations R of the covariance :math:`D R D`, on which thresholds for correlations act. "pearson" is the
-usual covariance. "spearman" correlates the ranks, and equal values share their average rank. "kendall" is
-:math:`\sin(\frac\pi2 \tau_b)`, which is the correlation of normal data and of monotone functions of it. "biweight" gives
-weights to deviations from the median, and none to outliers. D has the standard deviations; with "biweight" the roots
-of the biweight midvariances, and ``location_`` then has the medians."""
+DOC = r"""The correlations R of the covariance :math:`D R D`, on which thresholds for correlations act.
+"pearson" is the usual covariance. "spearman" correlates ranks; equal values share their average rank.
+"kendall" is :math:`\sin(\frac\pi2 \tau_b)`, the correlation behind normal data and monotone functions of it.
+"biweight" correlates deviations from the median, in which outliers have no weight.
+D has the standard deviations; with "biweight" it has the roots of the biweight midvariances, and ``location_`` has the
+medians. See :func:`svnn.functional.kendall_tau` and :mod:`svnn.functional.stand_ins`."""
 #: Values of a table that are ranked at once.
 _VALUES = 2**20
 
@@ -95,9 +96,7 @@ def _moments_of_base(X: Array, sample_weight: ColumnLike | None, base: str | Has
     return Moments(like(location, X), like(C if isinstance(C, np.ndarray) else C.toarray(), X), n_samples)
 
 
-def stand_in_table(
-    X: Array, sample_weight: ColumnLike | None, correlation: str
-) -> tuple[Array, Array | None, Array]:
+def stand_in_table(X: Array, sample_weight: ColumnLike | None, correlation: str) -> tuple[Array, Array | None, Array]:
     """Return the table that stands in for the data, the weights of its rows, and the location of the data.
 
     Its covariance is :math:`D R D`. Rows of weight zero are left out. Missing values stay so.
@@ -132,4 +131,3 @@ def stand_in_table(
 
 def _double(values: Array) -> Array:
     return values.double() if is_torch(values) else values.astype("float64")
-

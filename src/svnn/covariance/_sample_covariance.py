@@ -91,8 +91,8 @@ class SampleCovariance(CovarianceEstimator):
         check_parameters(self)
         if self.correlation != "pearson":
             raise ValueError(
-                f'partial_fit needs correlation="pearson": ranks and medians of earlier rows change with every new one. '
-                f"Fit all rows at once for correlation={self.correlation!r}."
+                'partial_fit needs correlation="pearson": new rows change the ranks and medians of earlier ones; '
+                f"fit all rows at once for correlation={self.correlation!r}."
             )
         if self.missing == "pairwise":
             raise ValueError('partial_fit needs missing="raise"; fit all rows at once for pairwise covariances.')
