@@ -12,6 +12,7 @@ from importlib.util import find_spec
 import _measure
 import _peers
 import auto
+import correlations
 import curves
 import filters
 import gpu
@@ -259,3 +260,11 @@ def test_without_a_gpu_the_gpu_part_says_so(monkeypatch, capsys):
     monkeypatch.setattr("sys.argv", ["gpu.py"])
     assert gpu.main() == 2
     assert "needs a GPU" in capsys.readouterr().out
+
+
+def test_the_correlations_are_measured():
+    rows = correlations.measure(RATES, quick=True)
+    names = ["pearson", "spearman", "biweight"]
+    assert [row["correlation"] for row in rows] == [*names, "kendall", *names]
+    table = correlations.report(stored(rows))
+    assert "| 300 | 50  | spearman" in table and "times Pearson's" in table
