@@ -12,10 +12,12 @@ from importlib.util import find_spec
 import _measure
 import _peers
 import auto
+import batches
 import correlations
 import curves
 import filters
 import gpu
+import latency
 import numpy as np
 import plot
 import pytest
@@ -117,6 +119,15 @@ def test_the_textbook_member_is_the_network_of_the_estimator():
     textbook.load_state_dict(ours.state_dict())
     x = torch.randn(7, 5, 2)
     torch.testing.assert_close(textbook(x), ours(x, as_operator(C).normalized(1.0)))
+
+
+def test_every_way_to_predict_one_row_predicts_the_same():
+    rows = stored(latency.measure(RATES, quick=True))
+    ways = {"predict", "to_torch"} | (
+        {"onnxruntime"} if find_spec("onnxruntime") and find_spec("onnxscript") else set()
+    )
+    assert all(set(row["seconds"]) == ways and max(row["differences"].values()) < 1e-5 for row in rows)
+    assert "quick classes" in latency.report(rows)
 
 
 def test_scale_agrees_with_numpy():
@@ -253,6 +264,18 @@ def test_windows_are_measured_on_those_left_out(tmp_path, monkeypatch):
     for name in windows.CANDIDATES:  # they can be built and fitted
         model = windows.MODELS[name].build(0).set_params(svnnclassifier__max_epochs=1, svnnclassifier__members=1)
         assert set(model.fit(X, y).predict(X)) <= {0, 1}
+
+
+def test_batches_are_compared_with_the_loop():
+    result = stored(batches.measure(RATES, quick=True))
+    assert set(result["of the bare product"]) == set(result["ms"]) and result["of the bare product"][batches.BARE] == 1
+    assert "filter, operator" in batches.report(result)
+    sizes = batches.sizes_around(64, 68)
+    assert sum(sizes) == 64 * 68 and min(sizes) == 51 and max(sizes) == 85
+    outputs, _ = batches.candidates(3, 8)
+    right = outputs["filter, operator"]
+    with pytest.raises(AssertionError, match="filter, operator: differs from the loop"):
+        batches.check(outputs | {"filter, operator": lambda: 1.1 * right()})
 
 
 @pytest.mark.skipif(torch.cuda.is_available(), reason="there is a GPU")

@@ -70,6 +70,22 @@ def test_correction_of_brain_age_takes_the_bias_away(run):
     assert before > 0.3 and after < 0.1
 
 
+def test_going_on_pays_where_returns_drift(run, monkeypatch):
+    monkeypatch.delenv("SVNN_DATA", raising=False)
+    names = run(ROOT / "examples" / "gallery" / "plot_online_returns.py")[0]
+    stays, goes_on = (names["np"].mean(names["errors"][name]) for name in ("stays", "goes on"))
+    assert goes_on < 0.7 * stays
+    assert names["np"].mean(names["gaps"]["half-life of 60 days"]) < names["np"].mean(names["gaps"]["all days"])
+
+
+def test_learned_edges_help_and_many_covariances_make_a_network_steady(run):
+    names = run(ROOT / "examples" / "gallery" / "plot_learned_shift.py")[0]
+    learned, kept, edges = (names[name] for name in ("learned", "kept", "edges"))
+    assert names["error"](names["on_learned"], learned().detach()) < names["error"](names["on_sample"], names["sample"])
+    assert kept[edges].mean() > kept[names["pairs"] & ~edges].mean() + 0.2
+    assert names["change"](names["on_resampled"]) < names["change"](names["on_sample"])
+
+
 @pytest.mark.parametrize("path", SCRIPTS, ids=lambda path: path.stem)
 def test_every_script_opens_with_a_title_and_is_on_the_site(path):
     title, line, *rest = ast.get_docstring(ast.parse(path.read_text(encoding="utf-8"))).splitlines()
@@ -79,4 +95,4 @@ def test_every_script_opens_with_a_title_and_is_on_the_site(path):
 
 
 def test_there_are_at_least_twelve_pages():
-    assert len(SCRIPTS) >= 12 and len(WITH_DATA) == 5
+    assert len(SCRIPTS) >= 12 and len(WITH_DATA) == 6

@@ -14,9 +14,9 @@ ROOT = Path(__file__).parents[1]
 PYPROJECT = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))
 EXTRAS = PYPROJECT["project"]["optional-dependencies"]
 DEV = EXTRAS.pop("dev")  # what `make test` has beside them, which needs no oldest version
-DOCS = EXTRAS.pop("docs")  # nor does what builds the site
+TODAY = [EXTRAS.pop(name) for name in ("docs", "export", "tensorboard")]  # nor do what builds the site and these two
 #: Packages that svnn works together with; the tests of that are left out where they are missing.
-NEIGHBOURS = ("mapie", "nilearn", "shap", "skfolio")
+NEIGHBOURS = ("lightning", "mapie", "nilearn", "onnxruntime", "shap", "skfolio")
 
 
 def lowest(*groups: list[str]) -> dict[str, str]:

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable
-from functools import wraps
+from functools import update_wrapper, wraps
+from types import MethodType
 from typing import TYPE_CHECKING, Any, Protocol, TypeVar, cast
 
 import numpy as np
@@ -138,17 +139,47 @@ def at_once(fit: Fit) -> Fit:
     """Let an estimator's ``fit`` work on a copy, and take over all that it learned only when it is done.
 
     A fit that fails or is interrupted leaves the model of an earlier one as it was. A ``fit`` starts without what an
-    earlier one learned, the attributes that end in ``_``; a ``partial_fit`` goes on from them.
+    earlier one learned, the attributes that end in ``_``, but for those that the estimator names in ``_kept_by_fit``;
+    a ``partial_fit`` goes on from all of them.
     """
     goes_on = fit.__name__ == "partial_fit"
 
     @wraps(fit)
     def fitted_at_once(self: Any, *args: object, **kwargs: object) -> object:
         trial = object.__new__(type(self))
-        trial.__dict__.update({k: v for k, v in self.__dict__.items() if goes_on or not k.endswith("_")})
+        kept = getattr(self, "_kept_by_fit", ())
+        trial.__dict__.update({k: v for k, v in self.__dict__.items() if goes_on or not k.endswith("_") or k in kept})
         fit(trial, *args, **kwargs)
         # One assignment, which nothing can interrupt; parameters set meanwhile, by a callback, stay.
         self.__dict__ = {**trial.__dict__, **self.get_params(deep=False)}
         return self
 
     return cast(Fit, fitted_at_once)
+
+
+def unless(why_not: Callable[[Any], str]) -> Callable[[Fit], Fit]:
+    """Let a method be there only where ``why_not(self)`` is empty; what it says is the error of asking for the method.
+
+    As scikit-learn's ``available_if``, whose own message does not name the way out.
+    """
+
+    def decorate(method: Fit) -> Fit:
+        return cast(Fit, _Sometimes(method, why_not))
+
+    return decorate
+
+
+class _Sometimes:
+    """A method that some objects of a class have."""
+
+    def __init__(self, method: Callable[..., Any], why_not: Callable[[Any], str]) -> None:
+        self.method, self.why_not = method, why_not
+        update_wrapper(cast("Callable[..., Any]", self), method)
+
+    def __get__(self, instance: object, owner: type) -> Callable[..., Any]:
+        if instance is None:
+            return self.method
+        why = self.why_not(instance)
+        if why:
+            raise AttributeError(f"{owner.__name__} has no {self.method.__name__} here: {why}.")
+        return MethodType(self.method, instance)

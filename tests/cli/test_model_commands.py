@@ -141,3 +141,18 @@ def test_info(capsys, monkeypatch):
     monkeypatch.setenv("SVNN_NUMBA", "0")
     code, out, _ = inside(capsys, "info")
     assert code == 0 and "switched off (SVNN_NUMBA=0)" in out
+
+
+def test_a_model_is_exported(here, capsys, tmp_path):
+    import torch
+
+    code, out, err = inside(capsys, "export", "age.safetensors", "--out", tmp_path / "age.pt2", "--double")
+    assert (code, out, err) == (0, f"Wrote {tmp_path / 'age.pt2'}\n", "")
+    model = svnn.load("age.safetensors")
+    rows = np.arange(2.0 * model.n_features_in_).reshape(2, -1)
+    expected = model.predict(pd.DataFrame(rows, columns=model.feature_names_in_))
+    np.testing.assert_allclose(torch.export.load(tmp_path / "age.pt2").module()(torch.tensor(rows)), expected)
+    code, out, err = inside(capsys, "export", "age.safetensors", "--out", tmp_path / "age.txt")
+    assert code == 2 and "path must end in .onnx" in err and not (tmp_path / "age.txt").exists()
+    code, out, err = inside(capsys, "export", "none.safetensors", "--out", tmp_path / "age.pt2")
+    assert code == 2 and "there is no such model" in err

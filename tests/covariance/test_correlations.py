@@ -245,9 +245,21 @@ def test_missing_values_are_left_out_feature_by_feature(kind, rng):
 
 
 @kinds
-def test_partial_fit_says_the_way_out(kind, rng):
-    with pytest.raises(ValueError, match=f"fit all rows at once for correlation='{kind}'"):
-        SampleCovariance(correlation=kind).partial_fit(rng.standard_normal((5, 3)))
+@pytest.mark.parametrize("estimator", [SampleCovariance(), HardThreshold(), ACV()], ids=str)
+def test_partial_fit_says_the_way_out(estimator, kind, rng):
+    estimator = clone(estimator).set_params(correlation=kind)
+    assert not hasattr(estimator, "partial_fit")
+    with pytest.raises(AttributeError, match=rf"correlation='{kind}' .*fit all rows at once, or use"):
+        estimator.partial_fit(rng.standard_normal((5, 3)))
+
+
+@kinds
+def test_a_halflife_is_a_weight(kind, rng):
+    X = rng.standard_t(3, (30, 4))
+    for family in (SampleCovariance, HardThreshold):
+        a = family(correlation=kind, halflife=10).fit(X).covariance_
+        b = family(correlation=kind).fit(X, sample_weight=0.5 ** (np.arange(29, -1, -1) / 10)).covariance_
+        np.testing.assert_allclose(a, b, atol=1e-12 * abs(b).max())
 
 
 def test_what_kendall_cannot_do_is_named(rng):

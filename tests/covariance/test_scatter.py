@@ -211,6 +211,8 @@ def test_what_a_base_cannot_do_is_named(rng):
         AdaptiveThreshold(base="tyler").fit(X)
     with pytest.raises(ValueError, match="covariance='tylor' is not known"):
         HardThreshold(base="tylor").fit(X)
+    with pytest.raises(AttributeError, match="base covariance needs all rows; fit them at once, or use base=None"):
+        HardThreshold(base="tyler").partial_fit(X)
 
 
 @pytest.mark.parametrize("weighted", [False, True])

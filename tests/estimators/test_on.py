@@ -54,7 +54,8 @@ def test_transfer_to_another_number_of_features(model, rng):
     assert other.operator_.norm() == pytest.approx(1, rel=1e-4)
     np.testing.assert_allclose(other._standardizer.mean[:, 0], Y.mean(0))
     Z = (Y - Y.mean(0)) / Y.std(0)
-    given = model.on(np.cov(Z.T, ddof=0))  # a matrix alone: the features come standardised
+    with pytest.warns(UserWarning, match=r"68 features do not apply to 30: features have to come standardised.*X="):
+        given = model.on(np.cov(Z.T, ddof=0))  # a matrix alone
     np.testing.assert_allclose(given.predict(Z), other.predict(Y), rtol=1e-3, atol=1e-4)
     with pytest.raises(ValueError, match="X has 68 features, but SVNNRegressor is expecting 30"):
         other.predict(np.zeros((2, 68)))

@@ -271,7 +271,7 @@ HOSTILE = {
     "no square": (np.ones((2, 3)), "square"),
     "a vector": (np.ones(3), "square"),
     "a number": (1.0, "square"),
-    "three axes": (np.ones((2, 2, 2)), "square"),
+    "three axes": (np.ones((2, 2, 3)), "square"),
     "nothing": (np.zeros((0, 0)), "(at least one row|has 0 features)"),
     "sparse, no square": (sp.csr_array(np.ones((2, 3))), "square"),
     "a sparse tensor, no square": (torch.ones(2, 3).to_sparse_coo(), "square"),

@@ -1,4 +1,4 @@
-"""``svnn fit``, ``predict``, ``stability`` and ``explain``: one network, kept in a file."""
+"""``svnn fit``, ``predict``, ``stability``, ``explain`` and ``export``: one network, kept in a file."""
 
 from __future__ import annotations
 
@@ -167,16 +167,39 @@ def explain(
     _give(rows, None, json_, aligned=True)
 
 
+@app.command()
+def export(
+    model: Model,
+    out: Annotated[Path, typer.Option(help="The file to write: .onnx for ONNX, .pt2 for torch.export.")],
+    double: Annotated[bool, typer.Option("--double", help="Compute in double precision.")] = False,
+) -> None:
+    """Write a model as a file that runs without svnn."""
+    with checking():
+        check_file(out)
+        network = _loaded(model)
+    with working(), checking():
+        import torch
+
+        network.export(out, dtype=torch.float64 if double else torch.float32)
+    typer.echo(f"Wrote {out}")
+
+
+def _loaded(model: Path) -> Any:
+    """Return the model of a file."""
+    from svnn import load
+
+    if not model.is_file():
+        raise FileNotFoundError(f"{model}: there is no such model; svnn fit writes one.")
+    return load(model)
+
+
 def _read(model: Path, file: str, out: Path | None) -> tuple[Any, np.ndarray]:
     """Return the model, and the columns of the table that it was fitted with."""
-    from svnn import load
     from svnn.comparison._table import read_all_features, read_features
 
     if out is not None:
         check_file(out)
-    if not model.is_file():
-        raise FileNotFoundError(f"{model}: there is no such model; svnn fit writes one.")
-    network: Any = load(model)
+    network = _loaded(model)
     names = getattr(network, "feature_names_in_", None)
     if names is not None:
         return network, read_features(file, [str(name) for name in names])

@@ -90,6 +90,9 @@ class ACV(Sparsifier):
         learned = {"sample_covariance_": C, "probabilities_": P, "slope_": slope}
         return Estimate(sparsify(C, P, rng, self.unbiased), moments.location, learned)
 
+    def _needs_rows(self) -> str:
+        return ""
+
     def _from_tiles(self, X: AnyArray, sample_weight: ColumnLike | None) -> Estimate:
         from svnn.covariance import tiles
 

@@ -28,6 +28,16 @@ medians. See :func:`svnn.functional.kendall_tau` and :mod:`svnn.functional.stand
 _VALUES = 2**20
 
 
+def not_plain(correlation: str) -> str:
+    """Say why rows cannot be added one after the other, and the way out; "" where they can."""
+    if correlation == "pearson":
+        return "its base covariance needs all rows; fit them at once, or use base=None"
+    return (
+        f"new rows change what correlation={correlation!r} makes of earlier ones; fit all rows at once, or use "
+        'correlation="pearson"'
+    )
+
+
 class Seen(NamedTuple):
     """What a sparsifier sees: a table, its moments, its weights; and the location of the data itself."""
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import sys
 import warnings
 from collections.abc import Iterator, Mapping
-from typing import TYPE_CHECKING, NamedTuple, Self
+from typing import TYPE_CHECKING, Any, NamedTuple, Self
 
 import numpy as np
 import scipy.sparse as sp
@@ -17,17 +17,20 @@ from svnn._parameters import (
     boolean,
     check_parameters,
     declared,
+    either,
     fitted,
     integer,
     memory_size,
+    number,
     one_of,
     parameter,
 )
 from svnn._summary import FittedSummary, kept_edges
 from svnn._types import AnyArray, ColumnLike, DataLike, HasFit, Matrix, MatrixLike
-from svnn._validation import at_once, check_data
-from svnn.covariance._correlation import CORRELATIONS, DOC, see
+from svnn._validation import at_once, check_data, unless
+from svnn.covariance._correlation import CORRELATIONS, DOC, not_plain, see
 from svnn.covariance._gaussian import log_likelihood, precision, squared_distances, squared_norm
+from svnn.covariance._running_moments import Totals, add_rows, decaying, totals
 from svnn.functional import Moments, psd_repair
 from svnn.functional._array import is_torch, namespace, to_numpy
 from svnn.functional._matrix import numpy_matrix
@@ -172,6 +175,15 @@ class Estimate(NamedTuple):
     if_diagonal: str = ""
 
 
+def is_plain(estimator: Sparsifier) -> bool:
+    """Tell whether it is the sample covariance that is sparsified."""
+    return estimator.correlation == "pearson" and estimator.base is None
+
+
+def _why_not(estimator: Sparsifier) -> str:
+    return estimator._needs_rows() if is_plain(estimator) else not_plain(estimator.correlation)
+
+
 @declared
 class Sparsifier(CovarianceEstimator):
     """Base of the estimators that drop entries of the sample covariance.
@@ -200,6 +212,12 @@ class Sparsifier(CovarianceEstimator):
         doc="""What to do about NaN. "pairwise" takes each entry over the t samples where both features are observed;
         the result need not be positive semidefinite. Ranks and medians of a feature are those of its observed
         values.""",
+    )
+    halflife: float | None = parameter(
+        default=None,
+        rule=either(number(above=True), None),
+        doc="""Number of rows after which a row counts half as much; the last row is the newest. None counts all rows
+        alike.""",
     )
     sparse_output: bool | None = parameter(
         default=None,
@@ -251,21 +269,79 @@ class Sparsifier(CovarianceEstimator):
         -------
         self
         """
-        data = self._checked(X)
+        data: Any = self._checked(X)
+        weight = decaying(sample_weight, self.halflife, data)
         if data.shape[1] > self.dense_limit:
-            found = self._from_tiles(data, sample_weight)
-        else:
-            seen = see(data, sample_weight, self.correlation, self.missing, self.base)
-            found = self._from_moments(*seen[:3])._replace(location=seen.location)
+            return self._take(self._from_tiles(data, weight))
+        if self.missing == "pairwise" or not is_plain(self):
+            seen = see(data, weight, self.correlation, self.missing, self.base)
+            return self._take(self._from_moments(*seen[:3])._replace(location=seen.location))
+        found = totals(data, weight)
+        self._take(self._from_moments(data, found.moments(), weight))
+        self._totals_ = found
+        return self
+
+    @unless(_why_not)
+    @at_once
+    def partial_fit(self, X: DataLike, y: object = None, sample_weight: ColumnLike | None = None) -> Self:
+        """Add the rows of ``X`` to those seen before, and sparsify again.
+
+        The result is that of one ``fit`` on all rows, up to rounding. Realisations of random estimators are those of
+        that ``fit`` where ``random_state`` is an integer.
+
+        Parameters
+        ----------
+        X : array, tensor or data frame of shape (t, N) or (t, N, F)
+            One row is enough.
+        y : ignored
+        sample_weight : array of shape (t,), optional
+            Ratios matter, also those to the weights of earlier rows.
+
+        Returns
+        -------
+        self
+
+        Raises
+        ------
+        AttributeError
+            Where means and covariances do not say enough: with ``tau="cv"`` and for `AdaptiveThreshold`.
+        ValueError
+            With ``missing="pairwise"``, and with more than ``dense_limit`` features, whose N×N matrix is never formed.
+        """
+        check_parameters(self)
+        name, before = type(self).__name__, totals_before(self)
+        data: Any = self._check(X, reset=before is None, min_samples=1)
+        if data.shape[1] > self.dense_limit:
+            raise ValueError(
+                f"{name}: partial_fit keeps the covariances of all pairs of its {data.shape[1]} features, more than "
+                f"dense_limit={self.dense_limit}; raise dense_limit if there is memory for them, or fit a window of "
+                "rows again."
+            )
+        found = add_rows(before, data, sample_weight, self.halflife)
+        self._take(self._from_moments(data, found.moments(), None))
+        self._totals_ = found
+        return self
+
+    def _take(self, found: Estimate) -> Self:
+        """Store what was found."""
         self.location_ = found.location
         self.covariance_ = self._finished(found.covariance)
         self.density_ = off_diagonal_density(self.covariance_)
         for name, value in found.learned.items():
             if value is not None:
                 setattr(self, name, value)
-        if found.if_diagonal and self.density_ == 0 and data.shape[1] > 1:
-            warnings.warn(found.if_diagonal, stacklevel=3)
+            else:
+                self.__dict__.pop(name, None)
+        if found.if_diagonal and self.density_ == 0 and self.covariance_.shape[0] > 1:
+            warnings.warn(found.if_diagonal, stacklevel=4)
         return self
+
+    def _needs_rows(self) -> str:
+        """Say why these parameters need the rows themselves, and the way out; "" where ``_from_moments`` does not.
+
+        There is a ``partial_fit`` then; it gives ``_from_moments`` the newest rows only, and no weights.
+        """
+        return "it needs all rows, not only their means and covariances; fit them at once, or use HardThreshold"
 
     def _from_moments(self, X: AnyArray, moments: Moments, sample_weight: ColumnLike | None) -> Estimate:
         """Return what the estimator makes of the data and its sample moments."""
@@ -322,6 +398,20 @@ class Sparsifier(CovarianceEstimator):
         dense = C if isinstance(C, np.ndarray) else to_dense(C)
         dense += 0  # zeros have no sign then
         return dense
+
+
+def totals_before(estimator: CovarianceEstimator) -> Totals | None:
+    """Return the running moments that ``partial_fit`` goes on from; None where it is the first call."""
+    name = type(estimator).__name__
+    if estimator.missing == "pairwise":
+        raise ValueError(f'{name}: partial_fit needs missing="raise"; fit all rows at once for pairwise covariances.')
+    before: Totals | None = getattr(estimator, "_totals_", None)
+    if before is None and hasattr(estimator, "covariance_"):
+        raise ValueError(
+            f"{name} was fitted without running moments (with missing values, with more than dense_limit features, or "
+            "by an older svnn), so partial_fit cannot go on; fit all rows again."
+        )
+    return before
 
 
 def repaired(C: Matrix | Tensor, psd: str) -> Matrix | Tensor:

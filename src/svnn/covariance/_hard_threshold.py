@@ -113,6 +113,9 @@ class HardThreshold(Sparsifier):
     def _from_moments(self, X: AnyArray, moments: Moments, sample_weight: ColumnLike | None) -> Estimate:
         return threshold_moments(self, "hard", X, moments, sample_weight)
 
+    def _needs_rows(self) -> str:
+        return needs_rows(self)
+
     def _from_tiles(self, X: AnyArray, sample_weight: ColumnLike | None) -> Estimate:
         return threshold_tiles(self, "hard", X, sample_weight)
 
@@ -127,6 +130,16 @@ class Chosen(NamedTuple):
     of_pairs: float | AnyArray
     tau: float | None = None
     pairs: AnyArray | None = None
+
+
+def needs_rows(estimator: HardThreshold | SoftThreshold) -> str:
+    """Say why means and covariances are not enough, where they are not."""
+    if estimator.density is not None or estimator.top_k is not None or estimator.tau != "cv":
+        return ""
+    return (
+        'tau="cv" splits all rows, not only their means and covariances; use tau="universal" or a number (such as the '
+        "tau_ of an earlier fit), or fit them at once"
+    )
 
 
 def threshold_moments(

@@ -59,6 +59,9 @@ class RCV(Sparsifier):
         learned = {"sample_covariance_": C, "probabilities_": P}
         return Estimate(sparsify(C, P, rng, self.unbiased), moments.location, learned)
 
+    def _needs_rows(self) -> str:
+        return ""
+
     def sample(self, random_state: RandomState = None) -> Matrix | Tensor:
         """Draw a fresh realisation of the sparsified covariance; see :meth:`ACV.sample`."""
         check_is_fitted(self, "covariance_")

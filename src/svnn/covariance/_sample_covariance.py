@@ -3,33 +3,18 @@
 from __future__ import annotations
 
 import math
-from typing import Any, NamedTuple, Self
-
-import numpy as np
+from typing import Any, Self
 
 from svnn._parameters import check_parameters, declared, fitted, number, parameter
-from svnn._types import AnyArray, Array, ColumnLike, DataLike
-from svnn._validation import at_once
-from svnn.covariance._correlation import see
-from svnn.covariance._covariance import CovarianceEstimator, Sparsifier
-from svnn.functional._array import namespace
-from svnn.functional._centring import check_variances, is_constant
-from svnn.functional.moments import check_ddof, relative_weight, weighted_moments
+from svnn._types import AnyArray, ColumnLike, DataLike
+from svnn._validation import at_once, unless
+from svnn.covariance._correlation import not_plain, see
+from svnn.covariance._covariance import CovarianceEstimator, Sparsifier, totals_before
+from svnn.covariance._running_moments import Totals, add_rows, decaying
 
 
-class _Totals(NamedTuple):
-    """Mean, covariance, smallest and largest values of the rows so far, and the sums of their weights and squares.
-
-    Weights are in units of ``largest``, the largest of them.
-    """
-
-    location: AnyArray
-    covariance: AnyArray
-    low: AnyArray
-    high: AnyArray
-    weight: float
-    squares: float
-    largest: float
+def _why_not(estimator: SampleCovariance) -> str:
+    return "" if estimator.correlation == "pearson" else not_plain(estimator.correlation)
 
 
 @declared
@@ -57,6 +42,11 @@ class SampleCovariance(CovarianceEstimator):
     >>> SampleCovariance().partial_fit(X[:2]).partial_fit(X[2:]).covariance_.round(3)
     array([[2.667, 1.333],
            [1.333, 2.667]])
+
+    Newer rows count more, here the last one four times as much as the first:
+
+    >>> SampleCovariance(halflife=1).fit(X).location_.round(3)
+    array([2.857, 3.286])
     """
 
     ddof: float = parameter(
@@ -64,6 +54,7 @@ class SampleCovariance(CovarianceEstimator):
     )
     correlation: str = parameter(default=Sparsifier.correlation, like=Sparsifier)
     missing: str = parameter(default=Sparsifier.missing, like=Sparsifier)
+    halflife: float | None = parameter(default=Sparsifier.halflife, like=Sparsifier)
 
     n_samples_: float | AnyArray = fitted(
         kind="float",
@@ -77,71 +68,27 @@ class SampleCovariance(CovarianceEstimator):
         check_parameters(self)
         data: Any = self._check(X)
         if self.missing == "raise" and self.correlation == "pearson":
-            return self._set(_totals(data, sample_weight))
-        seen = see(data, sample_weight, self.correlation, self.missing, ddof=self.ddof)
+            return self._set(add_rows(None, data, sample_weight, self.halflife))
+        weight = decaying(sample_weight, self.halflife, data)
+        seen = see(data, weight, self.correlation, self.missing, ddof=self.ddof)
         self.location_, (_, self.covariance_, self.n_samples_) = seen.location, seen.moments
         return self
 
+    @unless(_why_not)
     @at_once
     def partial_fit(self, X: DataLike, y: object = None, sample_weight: ColumnLike | None = None) -> Self:
         """Add the rows of ``X`` to those seen before.
 
-        The result is that of one ``fit`` on all rows, up to rounding, whatever the order and size of the batches.
+        The result is that of one ``fit`` on all rows, up to rounding, whatever the size of the batches; without a
+        ``halflife`` their order does not matter either.
         """
         check_parameters(self)
-        if self.correlation != "pearson":
-            raise ValueError(
-                'partial_fit needs correlation="pearson": new rows change the ranks and medians of earlier ones; '
-                f"fit all rows at once for correlation={self.correlation!r}."
-            )
-        if self.missing == "pairwise":
-            raise ValueError('partial_fit needs missing="raise"; fit all rows at once for pairwise covariances.')
-        before: _Totals | None = getattr(self, "_totals_", None)
+        before = totals_before(self)
         data: Any = self._check(X, reset=before is None, min_samples=1)
-        batch = _totals(data, sample_weight)
-        return self._set(batch if before is None else _merge(before, batch))
+        return self._set(add_rows(before, data, sample_weight, self.halflife))
 
-    def _set(self, totals: _Totals) -> Self:
+    def _set(self, totals: Totals) -> Self:
         """Take over the totals of all rows so far, and what follows from them."""
-        low: Any = totals.low  # arrays or tensors, all of the same kind
-        high: Any = totals.high
-        variance: Any = totals.covariance.diagonal()
-        n_samples = totals.weight**2 / totals.squares
-        check_ddof(n_samples, self.ddof)
-        constant = is_constant(low, high)
-        check_variances(variance, constant)
-        covariance = totals.covariance / (1 - self.ddof / n_samples)
-        varies = ~constant
-        self.covariance_ = namespace(covariance).where(varies[:, None] & varies, covariance, 0 * covariance)
-        self.location_, self.n_samples_, self._totals_ = totals.location, n_samples, totals
+        self.location_, self.covariance_, self.n_samples_ = totals.moments(self.ddof)
+        self._totals_ = totals
         return self
-
-
-def _totals(X: Array, sample_weight: ColumnLike | None) -> _Totals:
-    weight, largest = relative_weight(sample_weight, X)
-    centred, covariance = weighted_moments(X, weight)
-    sums = float(weight.sum()), float((weight**2).sum())
-    return _Totals(centred.location, covariance, centred.low, centred.high, *sums, largest)
-
-
-def _merge(a: _Totals, b: _Totals) -> _Totals:
-    """Combine two batches (Chan, Golub & LeVeque 1983)."""
-    largest = max(a.largest, b.largest)
-    weight_a, weight_b = a.weight * (a.largest / largest), b.weight * (b.largest / largest)
-    weight = weight_a + weight_b
-    share_a, share_b = weight_a / weight, weight_b / weight
-    shift = b.location - a.location
-    with np.errstate(over="ignore", invalid="ignore"):  # said when the variances are checked
-        between = (share_a * shift)[:, None] * (share_b * shift)
-        covariance = share_a * a.covariance + share_b * b.covariance + between
-    squares = a.squares * (a.largest / largest) ** 2 + b.squares * (b.largest / largest) ** 2
-    xp = namespace(shift)
-    return _Totals(
-        a.location + share_b * shift,
-        covariance,
-        xp.minimum(a.low, b.low),
-        xp.maximum(a.high, b.high),
-        weight,
-        squares,
-        largest,
-    )

@@ -5,7 +5,7 @@ from __future__ import annotations
 from svnn._parameters import declared, fitted, parameter
 from svnn._types import AnyArray, ColumnLike, RandomState
 from svnn.covariance._covariance import Estimate, Sparsifier
-from svnn.covariance._hard_threshold import HardThreshold, threshold_moments, threshold_tiles
+from svnn.covariance._hard_threshold import HardThreshold, needs_rows, threshold_moments, threshold_tiles
 from svnn.functional import Moments
 
 
@@ -40,6 +40,9 @@ class SoftThreshold(Sparsifier):
 
     def _from_moments(self, X: AnyArray, moments: Moments, sample_weight: ColumnLike | None) -> Estimate:
         return threshold_moments(self, "soft", X, moments, sample_weight)
+
+    def _needs_rows(self) -> str:
+        return needs_rows(self)
 
     def _from_tiles(self, X: AnyArray, sample_weight: ColumnLike | None) -> Estimate:
         return threshold_tiles(self, "soft", X, sample_weight)

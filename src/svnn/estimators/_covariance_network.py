@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import copy
+import warnings
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Any, Self, cast
@@ -11,15 +12,18 @@ import numpy as np
 import scipy.sparse as sp
 import torch
 from sklearn.utils.validation import check_is_fitted
-from torch import nn
 
 from svnn._parameters import declared, fitted
-from svnn._types import ColumnLike, CovarianceLike, DataLike, HasCovariance, Matrix, MatrixLike
+from svnn._types import ColumnLike, CovarianceLike, DataLike, HasCovariance, HasFit, Matrix, MatrixLike
 from svnn.covariance._resolve import fit_covariance, resolve, shift_matrix
-from svnn.estimators._member_training import MemberTraining
+from svnn.covariance._running_moments import decaying
+from svnn.estimators._exports import Exports
+from svnn.estimators._going_on import can_go_on
+from svnn.estimators._going_on import networks_of as networks_of
 from svnn.estimators._model_file import PathLike
+from svnn.estimators._own_covariances import OwnCovariances
 from svnn.estimators._summary import NetworkSummary
-from svnn.estimators._training_data import Standardizer, check_signals
+from svnn.estimators._training_data import Standardizer, check_signals, relative
 from svnn.estimators.training import Shifts, plain_torch
 from svnn.functional import log_covariance
 from svnn.functional._matrix import numpy_matrix
@@ -31,7 +35,7 @@ _MOST_LOGARITHMS = 1000
 
 
 @declared
-class CovarianceNetwork(NetworkSummary, MemberTraining):
+class CovarianceNetwork(NetworkSummary, Exports, OwnCovariances):
     """Base of :class:`SVNNRegressor` and :class:`SVNNClassifier`: all that does not depend on what is predicted."""
 
     hidden: Sequence[int] = (8,)
@@ -51,11 +55,12 @@ class CovarianceNetwork(NetworkSummary, MemberTraining):
     ) -> None:
         """Learn the covariance of standardised signals, and make it the shift."""
         use = self._resolved_use(Z.shape[1])
-        self._trained_with = {"use": use, "standardize": bool(self.standardize)}
+        self._trained_with |= {"use": use, "standardize": bool(self.standardize)}
         if self.shift is None:
             # Small eigenvalues are lost in the rounding of single precision.
             signals = Z.astype(np.float64, copy=False) if use == "log" else Z
-            estimator = fit_covariance(resolve(self.covariance, seed), signals, weight, targets)
+            unfitted = with_halflife(resolve(self.covariance, seed), self.halflife)
+            estimator = fit_covariance(unfitted, signals, weight, targets)
             self.covariance_estimator_, self.covariance_ = estimator, plain_covariance(estimator.covariance_)
             matrix = shift_matrix(estimator, use)
         else:
@@ -65,10 +70,36 @@ class CovarianceNetwork(NetworkSummary, MemberTraining):
             raise ValueError(f'resample="{self.resample}" needs a stochastic covariance such as "acv" or "rcv".')
         shift = as_operator(matrix).normalized()
         self._trained_with["scale"] = shift.scale
+        self._trained_with["rows"] = self._counted(len(Z), weight)
         self.operator_ = _operator(shift, shift.scale, use, device)
         n = self.operator_.shape[0]
         if n != Z.shape[1]:
             raise ValueError(f"shift is {n}x{n}, but X has {Z.shape[1]} features.")
+
+    def _counted(self, n_rows: int, weight: np.ndarray | None) -> float:
+        """Return what rows count together, the newest one as 1."""
+        found: Any = decaying(weight, self.halflife, np.empty((n_rows, 1)))
+        return float(n_rows if found is None else relative(np.asarray(found, dtype=np.float64)).sum())
+
+    def _update_structure(self, Z: np.ndarray, weight: np.ndarray | None) -> None:
+        use: str = self._as_trained("use")
+        estimator: Any = self.covariance_estimator_
+        if estimator is None:
+            if self.shift is None:
+                raise ValueError(
+                    "this model was loaded without its covariance estimator, so partial_fit cannot go on; fit all rows "
+                    "again."
+                )
+            return  # a precomputed shift stays as it is
+        can_go_on(estimator)
+        signals = Z.astype(np.float64, copy=False) if use == "log" else Z
+        # A copy: the model goes on as it was where something fails later.
+        going_on: Any = copy.copy(estimator).set_params(
+            **({} if self.halflife is None else {"halflife": self.halflife})
+        )
+        going_on.partial_fit(signals[..., 0] if signals.shape[2] == 1 else signals, sample_weight=weight)
+        self.covariance_estimator_, self.covariance_ = going_on, plain_covariance(going_on.covariance_)
+        self.operator_ = _operator(shift_matrix(going_on, use), self._scale, use, self.operator_.device)
 
     def _resolved_use(self, n_features: int) -> str:
         """Return what ``use="auto"`` stands for."""
@@ -94,10 +125,6 @@ class CovarianceNetwork(NetworkSummary, MemberTraining):
 
     # -- using the trained network ----------------------------------------------------------------
 
-    def embed(self, X: DataLike) -> np.ndarray:
-        """Return the node embeddings before the readout, of shape (t, N, members * hidden[-1])."""
-        return self._output(X, embed=True)
-
     @plain_torch()
     def on(self, covariance: CovarianceLike | MatrixLike, X: DataLike | None = None) -> Self:
         """Return the same trained network on another covariance.
@@ -109,15 +136,27 @@ class CovarianceNetwork(NetworkSummary, MemberTraining):
         X : array of shape (t, N') or (t, N', F), optional
             Data to fit it on. With another N the training means and scales do not apply: those of
             ``X`` are used, or none where ``X`` is not given (features then have to come
-            standardised).
+            standardised, and a warning says so).
 
         Returns
         -------
         A fitted estimator that shares the weights. With the same N it applies exactly the same
         filters, the matrix divided by the same number as in training, so that outputs can be
         compared. With another N (which needs ``readout="mean"``) the matrix is scaled to unit
-        spectral norm as in training.
+        spectral norm as in training. A model whose rows have covariances of their own becomes one with this covariance
+        for all rows.
         """
+        other = self._on(covariance, X)
+        if X is None and other.n_features_in_ != self.n_features_in_ and self._as_trained("standardize"):
+            warnings.warn(
+                f"the means and scales of {self.n_features_in_} features do not apply to {other.n_features_in_}: "
+                "features have to come standardised. Give rows of them as X= to learn their means and scales.",
+                stacklevel=3,  # beyond plain_torch
+            )
+        return other
+
+    def _on(self, covariance: CovarianceLike | MatrixLike, X: DataLike | None = None) -> Self:
+        """Return what :meth:`on` does, for those who do not care about the units of features."""
         check_is_fitted(self)
         other, signals = copy.copy(self), None
         if X is not None:
@@ -149,7 +188,7 @@ class CovarianceNetwork(NetworkSummary, MemberTraining):
                 del other.feature_names_in_
         scale = self._scale if n == self.n_features_in_ else None
         shift = as_operator(matrix).normalized(scale)
-        other._trained_with = {**self._trained_with, "scale": shift.scale}
+        other._trained_with = {**self._trained_with, "scale": shift.scale, "per": "table"}
         other.operator_ = _operator(shift, shift.scale, self._as_trained("use"), self.operator_.device)
         other.covariance_estimator_, other.covariance_ = estimator, plain_covariance(found).copy()
         return other
@@ -163,9 +202,9 @@ class CovarianceNetwork(NetworkSummary, MemberTraining):
     def save(self, path: PathLike) -> None:
         """Write the fitted estimator to ``path``: one safetensors file, its header in JSON.
 
-        :func:`svnn.load` reads it back. ``callbacks`` are not stored. A subclass of your own is stored too, with those
-        of its parameters and attributes that are numbers, text, arrays, or lists and dicts of them; name it in
-        ``svnn.load(path, classes=[...])``.
+        :func:`svnn.load` reads it back. ``callbacks`` and ``checkpoint`` are not stored. A subclass of your own is
+        stored too, with those of its parameters and attributes that are numbers, text, arrays, or lists and dicts of
+        them; name it in ``svnn.load(path, classes=[...])``.
 
         The file is replaced in one step: a save that fails leaves the old one. A symbolic link stays, its target is
         written; permissions are those of the old file, or what the umask gives.
@@ -176,9 +215,30 @@ class CovarianceNetwork(NetworkSummary, MemberTraining):
 
     def report(self, X: DataLike, y: ColumnLike | None, path: str | Path) -> Path:
         """Write one HTML file about the model and these rows: :func:`svnn.reporting.write_report`."""
+        check_is_fitted(self)
+        self._of_one_covariance("a report")
         from svnn.reporting import write_report
 
         return write_report(path, model=self, X=X, y=y)
+
+
+def with_halflife(estimator: HasFit, halflife: float | None) -> HasFit:
+    """Return a covariance estimator in which older rows count less, or say why it cannot be."""
+    if halflife is None:
+        return estimator
+    parameters: dict[str, object] = getattr(estimator, "get_params", dict)()
+    name = type(estimator).__name__
+    if "halflife" not in parameters:
+        raise ValueError(
+            f"halflife={halflife!r} needs a covariance that has one, but {name} has none; use "
+            'covariance="sample", "hard", "soft", "acv" or "rcv", or halflife=None.'
+        )
+    if parameters["halflife"] not in (None, halflife):
+        raise ValueError(
+            f"halflife={halflife!r} here and halflife={parameters['halflife']!r} of {name} differ; give one of them."
+        )
+    cast(Any, estimator).set_params(halflife=halflife)
+    return estimator
 
 
 def known_covariance(
@@ -199,11 +259,6 @@ def known_covariance(
 def plain_covariance(matrix: MatrixLike, name: str = "covariance") -> Matrix:
     """Return a matrix of any kind as an ndarray or a ``csr_array``; one of those comes back as it is."""
     return matrix if isinstance(matrix, (np.ndarray, sp.csr_array)) else numpy_matrix(matrix, name)
-
-
-def networks_of(module: nn.Module) -> list[SVNN]:
-    """Return the networks that a module holds: its members, or itself."""
-    return module.networks if isinstance(module, Members) else [cast(SVNN, module)]
 
 
 def scaled(matrix: Matrix, scale: float, use: str) -> Matrix:

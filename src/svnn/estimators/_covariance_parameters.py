@@ -39,11 +39,13 @@ class GivenCovariance:
 
     covariance_estimator_: HasCovariance | None = fitted(
         kind="estimator or None",
-        doc="""The fitted estimator of the covariance; None with ``covariance="precomputed"``, and after ``load`` for
-        classes that are neither svnn's nor scikit-learn's.""",
+        doc="""The fitted estimator of the covariance; None with ``covariance="precomputed"``, where rows have
+        covariances of their own, and after ``load`` for classes that are neither svnn's nor scikit-learn's.""",
     )
     covariance_: Matrix = fitted(
-        kind="csr_array or ndarray of shape (N, N)", doc="The covariance of the standardised features."
+        kind="csr_array or ndarray of shape (N, N)",
+        doc="""The covariance of the standardised features. Where rows have covariances of their own, the mean of those
+        of the training rows.""",
     )
     operator_: CovarianceOperator = fitted(
         kind="CovarianceOperator",
@@ -117,4 +119,31 @@ class FilterParameters:
         default=0.1,
         rule=number(0, 1),
         doc="Share of the nodes left out of a sample's readout at random during training.",
+    )
+
+
+@declared
+class GoingOnParameters:
+    """The parameters of networks that go on when new rows come."""
+
+    warm_start: bool = parameter(
+        default=False,
+        rule=boolean(),
+        doc="""Whether ``fit`` starts from the weights of the last ``fit`` or ``partial_fit`` in place of random ones.
+        All else is learned anew. Networks of another shape are an error.""",
+    )
+    halflife: float | None = parameter(
+        default=None,
+        rule=either(number(above=True), None),
+        doc="""Number of rows after which a row counts half as much in the covariance, in ``fit`` and in
+        ``partial_fit``, and in the linear model when ``partial_fit`` updates it; the last row is the newest. None
+        counts all rows alike.""",
+    )
+    partial_epochs: int = parameter(
+        default=10, rule=integer(1), doc="Number of epochs that ``partial_fit`` trains for with the new rows."
+    )
+    partial_lr: float = parameter(
+        default=1e-3,
+        rule=number(above=True),
+        doc="Learning rate of ``partial_fit``, constant; smaller than ``lr``, since the weights are good already.",
     )

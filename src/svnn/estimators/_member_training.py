@@ -11,7 +11,7 @@ from torch import Tensor, nn
 
 from svnn._parameters import declared, fitted
 from svnn.estimators._blend import Linear, class_weights, discriminants, number_weights, ridge, sharpness, strongest
-from svnn.estimators._covariance_parameters import FilterParameters, GivenCovariance
+from svnn.estimators._covariance_parameters import FilterParameters, GivenCovariance, GoingOnParameters
 from svnn.estimators._network_estimator import NetworkEstimator, new_network, noise_generators
 from svnn.estimators._shared_parameters import PooledNodes
 from svnn.estimators._training_data import Rows, TrainingData
@@ -47,7 +47,7 @@ _FEWEST_HELD_OUT = 20
 
 
 @declared
-class MemberTraining(GivenCovariance, FilterParameters, PooledNodes, NetworkEstimator):
+class MemberTraining(GivenCovariance, FilterParameters, PooledNodes, GoingOnParameters, NetworkEstimator):
     """The training of members, and what each of them counts in the end."""
 
     blend_: dict[str, float] = fitted(
@@ -124,14 +124,27 @@ class MemberTraining(GivenCovariance, FilterParameters, PooledNodes, NetworkEsti
         teams, start = [], 0
         for size in self._teams(data).values():
             members = cast("list[SVNN]", networks[start : start + size])
-            teams.append(self._team_trainer(members, data, draws, rng))
+            teams.append(self._team_trainer(members, data, draws, rng, self._starts_known))
             start += size
         return teams[0] if len(teams) == 1 else Teams(teams)
 
+    @property
+    def _starts_known(self) -> bool:
+        """Whether a fit starts from weights of an earlier one."""
+        return False
+
     def _team_trainer(
-        self, networks: list[SVNN], data: TrainingData, draws: torch.Generator, rng: np.random.Generator
+        self,
+        networks: list[SVNN],
+        data: TrainingData,
+        draws: torch.Generator,
+        rng: np.random.Generator,
+        known: bool = False,
     ) -> Trainer:
-        """Return what trains a team: for networks of one layer on known signals, a faster way than by modules."""
+        """Return what trains a team: for networks of one layer on known signals, a faster way than by modules.
+
+        ``known`` networks have filters of powers of the covariance already, random ones are of any signals.
+        """
         device, order = next(networks[0].parameters()).device, networks[0].order
         possible = Plan.of(networks[0], self.n_features_in_)
         by_kernel = (
@@ -142,9 +155,12 @@ class MemberTraining(GivenCovariance, FilterParameters, PooledNodes, NetworkEsti
         make = partial(self._shifted_batch, order=order, by_kernel=by_kernel)
         batch, validation = self._batches(data, device, len(networks), make)
         whitening: Tensor | None = None
+        rest: list[Tensor] | None = None
         whitened = self.basis == "orthonormal" and (order + 1) * self._n_values <= _MOST_WHITENED
         if whitened and isinstance(batch.x, PowerSignals):
             whitening = batch.x[batch.weight.amax(0) > 0].whitening()  # of the rows that count
+            if known:
+                rest = into_whitened(networks, batch.x, whitening)
             same = validation is not None and validation.data.x is batch.x
             batch.x = batch.x.transformed(whitening)
             if validation is not None:
@@ -164,7 +180,7 @@ class MemberTraining(GivenCovariance, FilterParameters, PooledNodes, NetworkEsti
             trainer = kind(networks, possible, self._loss, batch, validation, self._optimiser, noise)
             if isinstance(trainer, CompiledTrainer):
                 trainer.prepare(getattr(self, "loss", "cross_entropy"))
-        trainer.whitening = whitening
+        trainer.whitening, trainer.rest = whitening, rest
         return trainer
 
     def _shifted_batch(self, rows: Rows, device: torch.device, order: int, by_kernel: bool) -> Batch:
@@ -177,12 +193,13 @@ class MemberTraining(GivenCovariance, FilterParameters, PooledNodes, NetworkEsti
         if not isinstance(batch.x, Tensor) or not fits(device, 2 * size):
             return batch
         plain = self.basis == "powers" or (order + 1) * batch.x.shape[2] > _MOST_WHITENED
-        operator = self.operator_ if order else None
+        own = self.operator_ if batch.shift is None else batch.shift
+        operator = own if order else None
         if plain and not by_kernel:
-            return Batch(ShiftedSignals.of(batch.x, operator, order), batch.y, batch.weight)
+            return Batch(ShiftedSignals.of(batch.x, operator, order), batch.y, batch.weight, batch.shift)
         signals = PowerSignals.from_shift(batch.x, operator, order)
         signals.scale = None if operator is None else operator.scale
-        return Batch(signals, batch.y, batch.weight)
+        return Batch(signals, batch.y, batch.weight, batch.shift)
 
     # -- what was trained --------------------------------------------------------------------------
 
@@ -194,11 +211,8 @@ class MemberTraining(GivenCovariance, FilterParameters, PooledNodes, NetworkEsti
         members: list[SVNN] = []
         for team in teams:
             own = cast("list[SVNN]", networks[len(members) : len(members) + team.n_members])
-            for network in own:
-                if team.whitening is not None:
-                    weight = cast(CovarianceFilter, network.filters[0]).weight
-                    flat = team.whitening.to(weight.device).T @ weight.flatten(0, 1).double()
-                    weight.copy_(flat.view(weight.shape))
+            for i, network in enumerate(own):
+                from_whitened(network, team, i)
             members += [self._of_full_order(network) for network in own]
         names = ["with edges" if order else "without edges" for order in self._teams(data)]
         if not self._blends(data):
@@ -278,6 +292,35 @@ class MemberTraining(GivenCovariance, FilterParameters, PooledNodes, NetworkEsti
 
     def _learn_noise(self, held: HeldOut | None, data: TrainingData) -> None:
         """Learn from held-out rows how far predictions are off; for classes the probabilities say so."""
+
+
+@torch.no_grad()
+def into_whitened(networks: list[SVNN], signals: PowerSignals, T: Tensor) -> list[Tensor]:
+    """Give networks the filters W' of T z that do what their filters W of z did; return what T z does not show of W.
+
+    With G the mean of z z' that T whitens, T G T' = 1 and W' = T G W.
+    """
+    flat = signals.powers[..., :-1].flatten(0, 1).double()
+    gram = (flat.T @ flat / max(len(flat), 1)).cpu()
+    rest = []
+    for network in networks:
+        weight = cast(CovarianceFilter, network.filters[0]).weight
+        before = weight.flatten(0, 1).double().cpu()
+        weight.copy_((T @ (gram @ before)).view(weight.shape))
+        rest.append(before - T.T @ weight.flatten(0, 1).double().cpu())
+    return rest
+
+
+@torch.no_grad()
+def from_whitened(network: SVNN, trainer: Trainer, member: int) -> None:
+    """Give a member of a trainer the filters of powers of the covariance."""
+    if trainer.whitening is None:
+        return
+    weight = cast(CovarianceFilter, network.filters[0]).weight
+    flat = trainer.whitening.to(weight.device).T @ weight.flatten(0, 1).double()
+    if trainer.rest is not None:
+        flat = flat + trainer.rest[member].to(flat)
+    weight.copy_(flat.view(weight.shape))
 
 
 class HeldOut(NamedTuple):

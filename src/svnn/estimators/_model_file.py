@@ -63,7 +63,7 @@ def write_model(path: PathLike, tensors: Mapping[str, Tensor], header: Json) -> 
         raise ValueError(f"the model cannot be stored without pickle: {error}.") from error
     header = json.loads(text)
     text = json.dumps({**header, "checksum": checksum(stored, header)})
-    with _replacing(given_path(path)) as file:
+    with replacing(given_path(path)) as file:
         _write_safetensors(file, stored, {"svnn": text})
 
 
@@ -102,7 +102,7 @@ def _raw(value: Tensor) -> memoryview:
 
 
 @contextmanager
-def _replacing(path: Path) -> Iterator[IO[bytes]]:
+def replacing(path: Path) -> Iterator[IO[bytes]]:
     """Yield a new file that takes the place of ``path`` at the end, or vanishes if something goes wrong.
 
     A link stays, and what it points to is replaced. The new file has the permissions of the old one, or those that

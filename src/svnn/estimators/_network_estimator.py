@@ -6,12 +6,12 @@ what it runs on; :class:`Regression` and :class:`Classification` say what is pre
 
 from __future__ import annotations
 
-import copy
 from abc import ABC, abstractmethod
 from collections.abc import Callable
 from contextlib import AbstractContextManager, nullcontext
 from functools import partial
-from typing import Any, ClassVar, Self, cast
+from numbers import Integral
+from typing import TYPE_CHECKING, Any, ClassVar, Self, cast
 
 import numpy as np
 import torch
@@ -24,14 +24,19 @@ from svnn._parameters import check_parameters, declared, fitted, one_of, paramet
 from svnn._types import ColumnLike, DataLike
 from svnn._validation import at_once
 from svnn.estimators._blend import softmax
+from svnn.estimators._double import in_double
+from svnn.estimators._history import History
 from svnn.estimators._progress_bar import progress_bar
+from svnn.estimators._row_covariances import RowMatrices
 from svnn.estimators._shared_parameters import ClassWeight, SeenFeatures, TrainingParameters
 from svnn.estimators._training_data import (
     SINGLE,
+    Given,
     LabelTargets,
     NumberTargets,
     Rows,
     Standardizer,
+    Targets,
     TrainingData,
     check_range,
     check_sample_weight,
@@ -62,6 +67,10 @@ from svnn.estimators.training import (
     train,
 )
 from svnn.functional._array import generator
+from svnn.operators import CovarianceOperator
+
+if TYPE_CHECKING:
+    from svnn.estimators._checkpoint import Checkpoint
 
 #: Hidden values held at once when predicting. It does not change results: four megabytes stay in the caches.
 _PREDICT_VALUES = 2**19
@@ -72,9 +81,10 @@ class NetworkEstimator(TrainingParameters, SeenFeatures, ABC, BaseEstimator):
     """Base of all estimators that train a network."""
 
     module_: nn.Module = fitted(kind="torch.nn.Module", doc="The trained network.")
-    history_: dict[str, list[float]] = fitted(
+    history_: History = fitted(
         kind="dict of lists",
-        doc="``train_loss`` and ``valid_loss`` of every epoch; ``best_epoch`` of every member, from 1.",
+        doc="""``train_loss`` and ``valid_loss`` of every epoch; ``best_epoch`` of every member, from 1.
+        ``history_.to_frame()`` is a frame of pandas with a row for every epoch.""",
     )
     n_iter_: int = fitted(kind="int", doc="Number of epochs trained.")
 
@@ -97,6 +107,15 @@ class NetworkEstimator(TrainingParameters, SeenFeatures, ABC, BaseEstimator):
 
         That is a covariance, a graph or a projection; a family without one leaves this out.
         """
+
+    def _row_matrices(
+        self, Z: np.ndarray, shift: object, groups: ColumnLike | None, seed: int | None = None
+    ) -> RowMatrices | None:
+        """Return the matrices of standardised signals whose rows have their own; None where one is of all rows."""
+        return None
+
+    def _take_matrices(self, matrices: RowMatrices, device: torch.device) -> None:
+        """Take over what is to be known of the training rows' own matrices."""
 
     @abstractmethod
     def _build(self, in_features: int, n_outputs: int) -> nn.Module:
@@ -146,18 +165,29 @@ class NetworkEstimator(TrainingParameters, SeenFeatures, ABC, BaseEstimator):
         -------
         self
         """
+        return self._fit_anew(Given(X, y, sample_weight, validation_data, groups))
+
+    def _fit_anew(self, given: Given) -> Self:
         self._check_parameters()
+        if self.checkpoint is not None and not isinstance(self.random_state, Integral):
+            raise ValueError(
+                f"checkpoint={self.checkpoint!r} needs an integer as random_state, got {self.random_state!r}: a fit "
+                "that goes on has to deal out the rows and draw the weights as before."
+            )
         device = pick_device(self.device)
         rng = generator(self.random_state)
         seed = int(rng.integers(2**31))
         draws = torch.Generator().manual_seed(seed)
 
-        data = self._prepare(X, y, sample_weight, validation_data, groups, seed)
+        data = self._prepare(given, seed)
         self._n_values = data.training.signals.shape[2]
         self._standardizer, self._targets = data.standardizer, data.targets
         if isinstance(data.targets, LabelTargets):
             self.classes_ = data.targets.classes
-        self._fit_structure(data.training.signals, data.given_weight, data.given_targets, seed, device)
+        if data.training.matrices is None:
+            self._fit_structure(data.training.signals, data.given_weight, data.given_targets, seed, device)
+        else:
+            self._take_matrices(data.training.matrices, device)
         networks = self._networks(data, draws, device)
         trainer = self._trainer(networks, data, draws, rng)
         n_rows = len(data.training.signals)
@@ -165,8 +195,9 @@ class NetworkEstimator(TrainingParameters, SeenFeatures, ABC, BaseEstimator):
         n_batches, n_values = len(batch_ends(n_rows, batch_size)), data.training.signals.size
         n_epochs = epochs(self.max_epochs, self.schedule, n_batches, n_values)
         quiet: AbstractContextManager[list[Callback]] = nullcontext([])
+        keeper = self._keeper(data, networks, rng)
         with progress_bar(type(self).__name__, n_epochs) if self.verbose else quiet as progress:
-            self.history_ = train(
+            losses = train(
                 trainer,
                 n_rows,
                 lr=float(self.lr),
@@ -177,10 +208,22 @@ class NetworkEstimator(TrainingParameters, SeenFeatures, ABC, BaseEstimator):
                 batch_size=batch_size,
                 callbacks=[*self.callbacks, *progress],
                 generator=draws,
+                keeper=keeper,
             )
-        self.n_iter_ = len(self.history_["train_loss"])
+        self.history_, self.n_iter_ = History(losses), len(losses["train_loss"])
         self._finish(networks, trainer, data)
+        if keeper is not None:
+            keeper.remove()
         return self
+
+    def _keeper(self, data: TrainingData, networks: list[nn.Module], rng: np.random.Generator) -> Checkpoint | None:
+        """Return what writes checkpoints; None where none are asked for."""
+        if self.checkpoint is None:
+            return None
+        from svnn.estimators._checkpoint import Checkpoint, digest
+
+        fit = digest(type(self).__name__, self.get_params(deep=False), data, networks)
+        return Checkpoint(self.checkpoint, float(self.checkpoint_seconds), fit, rng)
 
     @property
     def _n_members(self) -> int:
@@ -209,62 +252,66 @@ class NetworkEstimator(TrainingParameters, SeenFeatures, ABC, BaseEstimator):
         """Take over the trained networks."""
         (self.module_,) = networks
 
-    def _prepare(
-        self,
-        X: DataLike,
-        y: ColumnLike,
-        sample_weight: ColumnLike | None,
-        validation_data: tuple[DataLike, ColumnLike] | None,
-        groups: ColumnLike | None,
-        seed: int,
-    ) -> TrainingData:
+    def _prepare(self, given: Given, seed: int) -> TrainingData:
         """Check the data, split off the rows for early stopping, and standardise with those that are trained on."""
-        signals = check_signals(self, X)
-        given = check_targets(y, self._target_kind.are_labels)
-        check_consistent_length(signals, given)
-        weight = check_sample_weight(sample_weight, len(signals))
+        signals, validation_data, groups = check_signals(self, given.X), given.validation_data, given.groups
+        y = check_targets(given.y, self._target_kind.are_labels)
+        check_consistent_length(signals, y)
+        weight = check_sample_weight(given.sample_weight, len(signals))
         fraction = float(self.validation_fraction) if validation_data is None else 0.0
         stratify = self._target_kind.are_labels
-        rows, held_out, folds = np.arange(len(given)), np.arange(0), None
+        rows, held_out, folds = np.arange(len(y)), np.arange(0), None
         if self._n_members == 1:
-            rows, held_out = split_rows(given, groups, fraction, seed, stratify)
+            rows, held_out = split_rows(y, groups, fraction, seed, stratify)
+            rows = rows if getattr(self, "halflife", None) is None else np.sort(rows)  # the newest row is the last
         else:
-            folds = member_folds(given, groups, weight, fraction, self._n_members, seed, stratify)
+            folds = member_folds(y, groups, weight, fraction, self._n_members, seed, stratify)
 
         share = relative(weight[rows])
         if not share.any():
             raise ValueError("sample_weight is zero for every training row; give some of them weight.")
         standardizer = Standardizer.fit(signals[rows], share, active=bool(self.standardize))
-        targets = self._target_kind.learn(given, rows, share, standardize=bool(self.standardize))
-        Z, codes = standardizer(signals[rows]), targets.encode(given[rows])
+        targets: Targets
+        if given.classes is None:
+            targets = self._target_kind.learn(y, rows, share, standardize=bool(self.standardize))
+        else:
+            targets = LabelTargets.known(given.classes, y)
+        Z, codes = standardizer(signals), targets.encode(y[rows])
+        matrices = self._row_matrices(Z, given.shift, groups, seed)
+        own, held = (None, None) if matrices is None else (matrices[rows], matrices[held_out])
+        Z, Z_held = Z[rows], Z[held_out]
         check_range(Z[share > 0], "X", *SINGLE)
         check_range(codes[share > 0], "y", *SINGLE)
 
         validation = None
         if validation_data is not None:
-            try:
-                X_valid, y_valid = validation_data
-            except (TypeError, ValueError):
-                raise ValueError("validation_data must be a pair (X, y).") from None
-            seen = standardizer(check_signals(self, X_valid, signals.shape[2]))
-            expected = targets.encode(check_targets(y_valid, self._target_kind.are_labels))
-            check_consistent_length(seen, expected)
-            validation = Rows(seen, expected, np.ones(len(seen)))
+            validation = self._validation_rows(validation_data, signals.shape[2], standardizer, targets)
         elif weight[held_out].any():
-            validation = Rows(
-                standardizer(signals[held_out]), targets.encode(given[held_out]), relative(weight[held_out])
-            )
+            validation = Rows(Z_held, targets.encode(y[held_out]), relative(weight[held_out]), held)
         class_weight = getattr(self, "class_weight", None)
-        in_loss = share if class_weight is None else with_class_weight(share, class_weight, given[rows])
+        in_loss = share if class_weight is None else with_class_weight(share, class_weight, y[rows])
         return TrainingData(
-            Rows(Z, codes, in_loss),
+            Rows(Z, codes, in_loss, own),
             validation,
             standardizer,
             targets,
-            given[rows],
-            None if sample_weight is None else share,
+            y[rows],
+            None if given.sample_weight is None else share,
             folds,
         )
+
+    def _validation_rows(
+        self, given: tuple[Any, ...], n_values: int, standardizer: Standardizer, targets: Targets
+    ) -> Rows:
+        """Return the caller's rows for early stopping."""
+        try:
+            X_valid, y_valid = given
+        except (TypeError, ValueError):
+            raise ValueError("validation_data must be a pair (X, y).") from None
+        seen = standardizer(check_signals(self, X_valid, n_values))
+        expected = targets.encode(check_targets(y_valid, self._target_kind.are_labels))
+        check_consistent_length(seen, expected)
+        return Rows(seen, expected, np.ones(len(seen)))
 
     def _batches(
         self, data: TrainingData, device: torch.device, n: int, make: Callable[[Rows, torch.device], Batch]
@@ -273,7 +320,7 @@ class NetworkEstimator(TrainingParameters, SeenFeatures, ABC, BaseEstimator):
         batch = make(data.training, device)
         batch.weight = batch.weight.repeat(n, 1)
         if data.folds is not None:
-            held = Batch(batch.x, batch.y, batch.weight[0].clone())
+            held = Batch(batch.x, batch.y, batch.weight[0].clone(), batch.shift)
             folds: list[Tensor | None] = []
             for member, rows in enumerate(data.folds[:n]):
                 folds.append(torch.from_numpy(rows).to(batch.y.device))
@@ -289,7 +336,14 @@ class NetworkEstimator(TrainingParameters, SeenFeatures, ABC, BaseEstimator):
             torch.as_tensor(self._inputs(rows.signals), dtype=torch.float32, device=home),
             torch.as_tensor(rows.targets, dtype=kind, device=home),
             torch.as_tensor(rows.weight, dtype=torch.float32, device=home),
+            self._operator_of(rows.matrices, torch.float32, device),
         )
+
+    def _operator_of(
+        self, matrices: RowMatrices | None, dtype: torch.dtype, device: torch.device
+    ) -> CovarianceOperator | None:
+        """Return the operator of rows that have their own matrices."""
+        return None
 
     # -- using the trained network ----------------------------------------------------------------
 
@@ -298,23 +352,33 @@ class NetworkEstimator(TrainingParameters, SeenFeatures, ABC, BaseEstimator):
         return check_signals(self, X, self._n_values)
 
     @plain_torch()
-    def _output(self, X: DataLike, embed: bool = False) -> np.ndarray:
-        """Return the outputs of all members, (members, t, n_outputs), or the embeddings, for every row of ``X``."""
+    def _output(
+        self, X: DataLike, embed: bool = False, shift: object = None, groups: ColumnLike | None = None
+    ) -> np.ndarray:
+        """Return the outputs of all members, (members, t, n_outputs), or the embeddings, for every row of ``X``.
+
+        ``shift`` and ``groups`` are for models whose rows have covariances of their own.
+        """
         check_is_fitted(self)
-        inputs = self._inputs(self._standardizer(self._signals(X)))
+        Z = self._standardizer(self._signals(X))
+        inputs = self._inputs(Z)
         if not np.isfinite(inputs).all():
             raise ValueError("X holds values too far from those of the training data to compute with.")
-        return self._outputs_of(inputs, embed)
+        return self._outputs_of(inputs, embed, self._row_matrices(Z, shift, groups))
 
-    def _outputs_of(self, inputs: np.ndarray, embed: bool = False) -> np.ndarray:
+    def _outputs_of(self, inputs: np.ndarray, embed: bool = False, matrices: RowMatrices | None = None) -> np.ndarray:
         """Return the same for inputs as the network takes them."""
         # In double precision a row's result does not depend on the rows it is batched with.
-        module: Any = copy.deepcopy(self.module_).double().eval()
+        module: Any = in_double(self.module_)
         x = torch.as_tensor(inputs, dtype=torch.float64, device=next(module.parameters()).device)
         run = module.embed if embed else getattr(module, "outputs", lambda x, shift: module(x, shift)[None])
         rows = max(1, _PREDICT_VALUES // (x.shape[1] * module.widest))
+        parts = []
         with torch.no_grad():
-            parts = [run(part, self._shift) for part in x.split(rows)]
+            for start in range(0, len(x), rows):
+                some = slice(start, start + rows)
+                shift = self._shift if matrices is None else self._operator_of(matrices[some], x.dtype, x.device)
+                parts.append(run(x[some], shift))
         return torch.cat(parts, 0 if embed else 1).cpu().numpy()
 
     def _mean(self, outputs: np.ndarray) -> np.ndarray:

@@ -2,17 +2,20 @@
 
 from __future__ import annotations
 
-from typing import Literal, cast, overload
+from typing import Literal, Self, cast, overload
 
 import numpy as np
+from numpy.typing import ArrayLike
 
 from svnn._parameters import declared
-from svnn._types import DataLike
+from svnn._types import ColumnLike, DataLike
+from svnn._validation import at_once
 from svnn.estimators._covariance_network import CovarianceNetwork
 from svnn.estimators._member_training import HeldOut
 from svnn.estimators._network_estimator import Regression
 from svnn.estimators._noise import Noise
 from svnn.estimators._training_data import TrainingData
+from svnn.estimators.training import plain_torch
 
 #: Training rows by which the members' agreement is measured.
 _ROWS = 1000
@@ -57,13 +60,73 @@ class SVNNRegressor(CovarianceNetwork, Regression):
     #: How far targets lie from predictions, in standardised units; None where no row was held out.
     _noise = cast("Noise | None", None)
 
-    @overload
-    def predict(self, X: DataLike, return_std: Literal[False] = False) -> np.ndarray: ...
+    @at_once
+    @plain_torch()
+    def partial_fit(
+        self,
+        X: DataLike,
+        y: ColumnLike,
+        sample_weight: ColumnLike | None = None,
+        *,
+        validation_data: tuple[DataLike, ColumnLike] | None = None,
+    ) -> Self:
+        """Go on with new rows; the first call is :meth:`fit`.
+
+        The covariance is updated by the ``partial_fit`` of its estimator, the networks are trained for
+        ``partial_epochs`` with the new rows, and the linear model is updated by recursive least squares. Means and
+        scales of the standardisation, the number by which the covariance is divided, and ``blend_`` stay as they were
+        in the first call: filters are polynomials of the same units. ``history_`` and ``n_iter_`` are those of the last
+        call.
+
+        Parameters
+        ----------
+        X : array or data frame of shape (t, N) or (t, N, F)
+            Rows in the order of time, where there is a ``halflife``; one is enough after the first call.
+        y : array of shape (t,), or (t, n_outputs)
+        sample_weight : array of shape (t,), optional
+            Only ratios within one call count.
+        validation_data : tuple (X, y), optional
+            The epoch of the least loss on it is kept; by default that of the least training loss.
+
+        Returns
+        -------
+        self
+
+        Raises
+        ------
+        ValueError
+            Where the covariance estimator has no ``partial_fit``, as "ledoit_wolf", "adaptive" and ``tau="cv"``.
+        """
+        return self._go_on(X, y, sample_weight, validation_data)
 
     @overload
-    def predict(self, X: DataLike, return_std: Literal[True]) -> tuple[np.ndarray, np.ndarray]: ...
+    def predict(
+        self,
+        X: DataLike,
+        return_std: Literal[False] = False,
+        *,
+        shift: ArrayLike | None = ...,
+        groups: ColumnLike | None = ...,
+    ) -> np.ndarray: ...
 
-    def predict(self, X: DataLike, return_std: bool = False) -> np.ndarray | tuple[np.ndarray, np.ndarray]:
+    @overload
+    def predict(
+        self,
+        X: DataLike,
+        return_std: Literal[True],
+        *,
+        shift: ArrayLike | None = ...,
+        groups: ColumnLike | None = ...,
+    ) -> tuple[np.ndarray, np.ndarray]: ...
+
+    def predict(
+        self,
+        X: DataLike,
+        return_std: bool = False,
+        *,
+        shift: ArrayLike | None = None,
+        groups: ColumnLike | None = None,
+    ) -> np.ndarray | tuple[np.ndarray, np.ndarray]:
         """Return the predicted targets, of shape (t,) or (t, n_outputs) as ``y`` had in ``fit``.
 
         Parameters
@@ -73,8 +136,12 @@ class SVNNRegressor(CovarianceNetwork, Regression):
             Whether to return standard deviations, of the same shape, too: how far a target is expected to lie from
             its prediction. Two things count: how far the parts of the model disagree about this row, and how far
             the targets of held-out rows with such predictions lay from them in ``fit``.
+        shift : array of shape (t, N, N), optional
+            The matrix of every row, for a model that was fitted with such.
+        groups : array of shape (t,), optional
+            The group of every row, with ``covariance_per="group"``.
         """
-        outputs = self._output(X)
+        outputs = self._output(X, shift=shift, groups=groups)
         found = self._mean(outputs)
         mean = self._targets.decode(found)
         if not return_std:
@@ -96,7 +163,9 @@ class SVNNRegressor(CovarianceNetwork, Regression):
         noise = Noise.learn(prediction, _variance(held.outputs, weights), held.targets, held.weight)
         # The held-out errors of single members hold their disagreement already.
         some = np.flatnonzero(data.training.weight)[:_ROWS]
-        outputs = self._outputs_of(self._inputs(data.training.signals[some]))
+        rows = data.training
+        matrices = None if rows.matrices is None else rows.matrices[some]
+        outputs = self._outputs_of(self._inputs(rows.signals[some]), matrices=matrices)
         within = self._within(outputs).mean(0)
         total = np.average(np.square(held.targets - prediction), axis=0, weights=held.weight)
         rest = np.maximum(1 - within / np.maximum(total, np.finfo(float).tiny), 0.25)

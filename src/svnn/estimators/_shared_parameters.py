@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Hashable, Mapping, Sequence
 
 import numpy as np
@@ -128,6 +129,16 @@ class TrainingParameters:
         rule=callables(),
         doc="""Each is called after every epoch with a dict of ``epoch``, ``train_loss``, ``valid_loss`` and
         ``best_loss``; returning True stops the training.""",
+    )
+    checkpoint: str | os.PathLike[str] | None = parameter(
+        default=None,
+        rule=anything("str, path or None"),
+        doc="""A file for the state of a long ``fit``, removed at its end. A ``fit`` with the same data and parameters
+        that finds it goes on from there, with the result of one that was never interrupted; with others it is an error.
+        It needs an integer as ``random_state``.""",
+    )
+    checkpoint_seconds: float = parameter(
+        default=60.0, rule=number(), doc="The least time between two of them; 0 writes one after every epoch."
     )
 
 

@@ -19,6 +19,7 @@ from torch import Tensor, nn
 from svnn._parameters import is_allowed
 from svnn.estimators._classifier import SVNNClassifier
 from svnn.estimators._covariance_network import CovarianceNetwork, networks_of
+from svnn.estimators._history import History
 from svnn.estimators._model_file import Json, ModelFileError, PathLike, given_path, read_model, write_model
 from svnn.estimators._noise import Noise
 from svnn.estimators._regressor import SVNNRegressor
@@ -40,7 +41,7 @@ from svnn.operators import CovarianceOperator, CSROperator, DenseOperator, LowRa
 _CLASSES: dict[str, type[CovarianceNetwork]] = {each.__name__: each for each in (SVNNRegressor, SVNNClassifier)}
 _USER = "subclass:"
 _OPERATORS = {each.backend: each for each in (DenseOperator, CSROperator, LowRankOperator)}
-_NOT_STORED = ("callbacks",)
+_NOT_STORED = ("callbacks", "checkpoint")
 #: The errors that a header can lead to when svnn did not write its values; a RecursionError is a RuntimeError.
 _NONSENSE = (LookupError, TypeError, ValueError, AttributeError, AssertionError, ArithmeticError, RuntimeError)
 _MOST_LAYERS = 1000
@@ -160,7 +161,14 @@ def _restore(kind: type, tensors: dict[str, Tensor], header: Json, device: torch
     _check_parameters(estimator)
     n_values = estimator._n_values = _whole(header["module"]["in_features"], "in_features")
     trained_with = estimator._trained_with = header.get("trained_with", {})  # older files have none
-    _must(trained_with.keys() <= {"use", "standardize", "scale"}, "trained_with")
+    _must(trained_with.keys() <= {"use", "standardize", "scale", "rows", "unseen", "per", "seed"}, "trained_with")
+    per = trained_with.get("per", "table")
+    _must(per in ("table", "sample", "group", "given"), "per")
+    _must(per in ("table", "given") or is_allowed(trained_with.get("seed"), (int,), low=0), "seed")
+    unseen = trained_with.get("unseen", [])
+    _must(isinstance(unseen, list) and all(is_allowed(each, (int,), low=0) for each in unseen), "unseen")
+    rows = trained_with.get("rows", 1.0)
+    _must(isinstance(rows, float) and 0 < rows < math.inf, "rows")
     scale = trained_with.get("scale", 1.0)
     _must(isinstance(scale, float) and 0 < scale < math.inf, "scale")
     _must(trained_with.get("use", "log") in ("covariance", "precision", "log"), "use")
@@ -194,7 +202,7 @@ def _restore(kind: type, tensors: dict[str, Tensor], header: Json, device: torch
     estimator.module_ = module.to(device).eval()
     if isinstance(estimator, SVNNRegressor) and header.get("noise") is not None:
         estimator._noise = _get_noise(header["noise"], tensors, estimator._targets.n_outputs)
-    history = estimator.history_ = header["history"]
+    history = estimator.history_ = History(header["history"])
     numbers = [value for values in history.values() for value in values]
     _must(all(isinstance(value, (int, float)) for value in numbers), "history")
     estimator.n_iter_ = len(history["train_loss"])

@@ -18,6 +18,7 @@ from torch import Tensor
 from svnn._types import HasCovariance, Matrix
 from svnn.covariance import Spectral, WithinClass
 from svnn.covariance._resolve import OURS
+from svnn.covariance._running_moments import Totals
 from svnn.estimators._model_file import Json
 from svnn.functional._array import is_torch
 from svnn.functional._matrix import numpy_matrix
@@ -121,7 +122,11 @@ def encode_fitted(estimator: HasCovariance | None, key: str, tensors: dict[str, 
                 plain = name != "classes_"
                 attributes[name] = encode(value, f"{key}.{name}", tensors) if plain else encode_labels(value)
     with suppress(ValueError):
-        return {**encode(estimator, key, tensors), "attributes": attributes}
+        found = {**encode(estimator, key, tensors), "attributes": attributes}
+        totals: Totals | None = getattr(estimator, "_totals_", None)
+        if totals is not None:  # what partial_fit goes on from
+            found["running"] = {k: encode(v, f"{key}.running.{k}", tensors) for k, v in totals._asdict().items()}
+        return found
     return None
 
 
@@ -135,7 +140,22 @@ def decode_fitted(stored: Json | None, covariance: Matrix, tensors: dict[str, Te
             raise ValueError(f"a fitted estimator has no attribute {name}")
         setattr(estimator, name, decode(value, tensors) if name != "classes_" else decode_labels(value))
     estimator.covariance_ = covariance
+    if "running" in stored:  # older files have none
+        estimator._totals_ = _decode_totals(stored["running"], covariance.shape[0], tensors)
     return estimator
+
+
+def _decode_totals(stored: Json, n: int, tensors: dict[str, Tensor]) -> Totals:
+    """Return running moments of n features; a ``ValueError`` where these cannot be such."""
+    found = Totals(**{name: decode(value, tensors) for name, value in stored.items()})
+    shapes = {"location": (n,), "covariance": (n, n), "low": (n,), "high": (n,)}
+    for name, shape in shapes.items():
+        values = getattr(found, name)
+        if values.shape != shape or values.dtype.kind != "f" or not np.isfinite(values).all():
+            raise ValueError(f"its running {name} is not what svnn writes")
+    if not all(isinstance(v, float) and 0 <= v < math.inf for v in (found.weight, found.squares, found.largest)):
+        raise ValueError("its running weights are not what svnn writes")
+    return found
 
 
 def _is_fitted_name(name: str) -> bool:

@@ -21,6 +21,7 @@ from sklearn.utils.multiclass import check_classification_targets
 
 from svnn._types import ColumnLike, DataLike
 from svnn._validation import check_data
+from svnn.estimators._row_covariances import RowMatrices
 from svnn.functional._array import as_floating, is_torch, to_numpy
 from svnn.functional._centring import centre, deviation, is_constant
 from svnn.functional.moments import check_weight
@@ -39,6 +40,19 @@ class Rows(NamedTuple):
     signals: np.ndarray
     targets: np.ndarray
     weight: np.ndarray
+    matrices: RowMatrices | None = None  # the covariance of each row, where it has one of its own
+
+
+class Given(NamedTuple):
+    """What a caller gives to ``fit``."""
+
+    X: DataLike
+    y: ColumnLike
+    sample_weight: ColumnLike | None = None
+    validation_data: tuple[Any, ...] | None = None
+    groups: ColumnLike | None = None
+    classes: ColumnLike | None = None
+    shift: Any = None
 
 
 @dataclass
@@ -241,10 +255,11 @@ class NumberTargets:
         columns = y[rows].reshape(len(rows), -1)
         return cls(y.shape[1:], columns.shape[1], Standardizer.fit(columns, weight, active=standardize))
 
-    def encode(self, y: np.ndarray) -> np.ndarray:
-        """Return checked targets as standardised numbers of shape (t, n_outputs)."""
+    def encode(self, y: np.ndarray, name: str = "validation targets") -> np.ndarray:
+        """Return checked targets, which errors call ``name``, as standardised numbers of shape (t, n_outputs)."""
         if y.shape[1:] != self.shape:
-            raise ValueError(f"validation targets have shape {y.shape}, training targets {('t', *self.shape)}.")
+            have = "has" if name == "y" else "have"
+            raise ValueError(f"{name} {have} shape {y.shape}, training targets {('t', *self.shape)}.")
         return self.standardizer(y.reshape(len(y), -1))
 
     def decode(self, output: np.ndarray) -> np.ndarray:
@@ -268,9 +283,24 @@ class LabelTargets:
             raise ValueError(f"y holds only one class, {classes[0]!r}; a classifier needs at least two.")
         return cls(classes, len(classes))
 
-    def encode(self, y: np.ndarray) -> np.ndarray:
-        """Return the place of every checked label among the classes."""
+    @classmethod
+    def known(cls, classes: ColumnLike, y: np.ndarray) -> LabelTargets:
+        """Take the caller's list of labels, at least two, among which all of ``y`` have to be."""
+        found = np.unique(check_targets(classes, are_labels=True))
+        if len(found) < 2:
+            raise ValueError(f"classes holds only {found.tolist()}; a classifier needs at least two.")
+        targets = cls(found, len(found))
+        targets.encode(y, "y")
+        return targets
+
+    def encode(self, y: np.ndarray, name: str = "validation targets") -> np.ndarray:
+        """Return the place of every checked label among the classes; errors call the labels ``name``."""
         unknown = np.setdiff1d(y, self.classes)
+        if len(unknown) and name == "y":
+            raise ValueError(
+                f"y holds the labels {unknown.tolist()}, which are not among the classes {self.classes.tolist()}; name "
+                "all of them as classes= in the first call of partial_fit."
+            )
         if len(unknown):
             raise ValueError(f"the validation labels {unknown.tolist()} do not occur in training.")
         return np.searchsorted(self.classes, y)

@@ -94,7 +94,9 @@ def own_matrix(C: MatrixLike, name: str = "C") -> Matrix | Tensor:
     """Return the matrix that ``C`` stands for, kept as by :func:`stored_matrix`, but unchecked and of any real type."""
     matrix: Any = getattr(C, "covariance_", C)
     if hasattr(matrix, "to_dense") and not is_torch(matrix):  # an operator
-        scale = 1.0 if matrix.scale is None else matrix.scale
+        if is_torch(matrix.scale):  # one for each sample
+            matrix = matrix.normalized(1.0)
+        scale = 1.0 if matrix.scale is None or is_torch(matrix.scale) else matrix.scale
         matrix = matrix.to_scipy() if matrix.backend == "csr" and not matrix.requires_grad else matrix.to_dense()
         matrix = matrix if scale == 1.0 else matrix * scale
     if is_torch(matrix):

@@ -78,6 +78,7 @@ def check_model(model: Any) -> None:
         hint = "; give its last step, and X as that step gets it" if hasattr(model, "steps") else ""
         raise TypeError(f"model must be a SVNNRegressor or SVNNClassifier, got {type(model).__name__}{hint}.")
     check_is_fitted(model)
+    model._of_one_covariance("svnn.inspection")
 
 
 def outputs_of(model: CovarianceNetwork, class_: Any = None, logit: bool = False) -> Outputs:

@@ -4,19 +4,22 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from typing import TYPE_CHECKING, TypeAlias
+from typing import TYPE_CHECKING, TypeAlias, cast
 
 import torch
 from torch import Tensor, nn
 
 from svnn.nn._shifted import ShiftedSignals
-from svnn.operators import CovarianceOperator, as_operator
+from svnn.operators import CovarianceOperator, as_operator, from_edges
 
 if TYPE_CHECKING:
     from svnn._types import MatrixLike
 
     #: The shift of a filter: an operator or a matrix, or a sequence of them; None where the order is 0.
     ShiftLike: TypeAlias = MatrixLike | Sequence[MatrixLike] | None
+
+
+_PER_SAMPLE = "For a matrix for each sample, pass svnn.operators.pack(list), or a tensor of shape (B, N, N)."
 
 
 class CovarianceFilter(nn.Module):
@@ -40,7 +43,7 @@ class CovarianceFilter(nn.Module):
     Shapes
     ------
     x : (…, N, in_features); shift : (N, N); result : (…, N, out_features).
-    The parameters do not depend on N.
+    With a matrix for each sample, x : (…, B, N, in_features); shift : (B, N, N). The parameters do not depend on N.
 
     Examples
     --------
@@ -49,6 +52,12 @@ class CovarianceFilter(nn.Module):
     >>> layer = CovarianceFilter(1, 8, order=2)
     >>> layer(torch.ones(5, 3, 1), shift=torch.eye(3)).shape
     torch.Size([5, 3, 8])
+
+    It also takes a graph as the layers of PyTorch Geometric do, and may stand in its ``Sequential``:
+
+    >>> edge_index, edge_weight = torch.tensor([[0, 1, 1, 2], [1, 0, 2, 1]]), torch.ones(4)
+    >>> layer(torch.ones(3, 1), edge_index, edge_weight).shape
+    torch.Size([3, 8])
     """
 
     def __init__(self, in_features: int, out_features: int, order: int, bias: bool = True) -> None:
@@ -72,7 +81,7 @@ class CovarianceFilter(nn.Module):
         if self.bias is not None:
             nn.init.uniform_(self.bias, -bound, bound, generator)
 
-    def forward(self, x: Tensor | ShiftedSignals, shift: ShiftLike = None) -> Tensor:
+    def forward(self, x: Tensor | ShiftedSignals, shift: ShiftLike = None, edge_weight: Tensor | None = None) -> Tensor:
         r"""Filter ``x``.
 
         Parameters
@@ -81,6 +90,10 @@ class CovarianceFilter(nn.Module):
         shift : CovarianceOperator, matrix, or sequence of ``order`` of them
             A sequence :math:`\tilde C_1, …, \tilde C_K` makes the stochastic filter of Def. 5,
             :math:`\sum_k \tilde C_k \cdots \tilde C_1 x W_k`. Signals that are shifted already need none.
+            Integers of shape (2, E) are the edges of a graph, see :func:`svnn.operators.from_edges`. It is checked and
+            sorted in every call: where it stays the same, make the operator once.
+        edge_weight : Tensor of shape (E,), optional
+            The weights of those edges.
 
         Returns
         -------
@@ -92,16 +105,29 @@ class CovarianceFilter(nn.Module):
             if x.order != self.order:
                 raise ValueError(f"x was shifted {x.order} times, but the filter has order {self.order}.")
             return x.filtered(self.weight, self.bias)
+        if self.order and _is_edges(shift, edge_weight, x.shape[-2]):
+            shift = from_edges(cast(Tensor, shift), edge_weight, x.shape[-2])
         shifts = as_shifts(shift, self.order)
         if shifts and all(s is shifts[0] for s in shifts):
             return shifts[0].filter(x, self.weight, self.bias)
         powers = [x]
         for operator in shifts:
-            powers.append(operator @ powers[-1])
+            powers.append(operator.forward(powers[-1]))  # torch.compile does not see op @ x
         return nn.functional.linear(torch.cat(powers, -1), self.weight.flatten(0, 1).T, self.bias)
 
     def extra_repr(self) -> str:
         return f"{self.in_features}, {self.out_features}, order={self.order}, bias={self.bias is not None}"
+
+
+def _is_edges(shift: object, edge_weight: Tensor | None, n_nodes: int) -> bool:
+    """Say whether a shift is the edges of a graph: integers of shape (2, E) that are no matrix of so many nodes."""
+    if edge_weight is not None:
+        if not isinstance(shift, Tensor) or shift.is_floating_point():
+            raise ValueError("edge_weight belongs to edges; give an edge_index of shape (2, E) as the shift.")
+        return True
+    if not isinstance(shift, Tensor) or shift.is_floating_point() or shift.is_complex():
+        return False
+    return shift.ndim == 2 and len(shift) == 2 and shift.shape != (n_nodes, n_nodes)
 
 
 def as_shifts(shift: ShiftLike, order: int) -> list[CovarianceOperator]:
@@ -112,6 +138,13 @@ def as_shifts(shift: ShiftLike, order: int) -> list[CovarianceOperator]:
         raise ValueError(f"a filter of order {order} needs a shift; pass an operator or a matrix.")
     if isinstance(shift, (list, tuple)):
         if len(shift) != order:
-            raise ValueError(f"got a sequence of {len(shift)} shifts for a filter of order {order}; pass {order}.")
-        return [as_operator(s) for s in shift]
+            raise ValueError(
+                f"got a sequence of {len(shift)} shifts for a filter of order {order}; pass {order}. {_PER_SAMPLE}"
+            )
+        operators = [as_operator(s) for s in shift]
+        if len(sizes := {operator.shape for operator in operators}) > 1:
+            raise ValueError(
+                f"a sequence of shifts has one for each power, all of one shape; got {sorted(sizes)}. {_PER_SAMPLE}"
+            )
+        return operators
     return [as_operator(shift)] * order

@@ -8,6 +8,8 @@ from contextlib import contextmanager
 import torch
 from torch import Tensor, nn
 
+from svnn.operators._tracing import traced
+
 #: The activations by their names.
 ACTIVATIONS: dict[str, type[nn.Module]] = {
     "leaky_relu": nn.LeakyReLU,
@@ -44,7 +46,7 @@ class NodeNorm(nn.BatchNorm1d):
 
     def forward(self, u: Tensor) -> Tensor:
         flat = u.reshape(-1, u.shape[-1])
-        if self.training and len(flat) == 1:
+        if self.training and flat.shape[0] == 1:
             normed = nn.functional.batch_norm(
                 flat, self.running_mean, self.running_var, self.weight, self.bias, eps=self.eps
             )
@@ -89,7 +91,7 @@ class SeededDropout(nn.Dropout):
     generator: torch.Generator | None = None
 
     def forward(self, x: Tensor) -> Tensor:
-        if self.generator is None or not self.training or not 0 < self.p < 1:
+        if self.generator is None or not self.training or not 0 < self.p < 1 or traced():
             return super().forward(x)
         # The same draws as those of torch's own dropout on a CPU.
         return x * torch.empty_like(x).bernoulli_(1 - self.p, generator=self.generator).div_(1 - self.p)
@@ -126,7 +128,7 @@ class NodeDropout(SeededDropout):
     def forward(self, x: Tensor) -> Tensor:
         if not self.training or self.p == 0:
             return x
-        if x.device.type != "cpu":
+        if x.device.type != "cpu" or traced():
             return super().forward(x)
         return x * node_factors(x.numel() // x.shape[-1], x.shape[-1], self.p, self.generator).view(x.shape).to(x)
 
@@ -149,7 +151,7 @@ class Dropout(SeededDropout):
         if not self.training or self.p == 0:
             return x
         dropped = round(self.p * _LEVELS)
-        if not 0 < dropped < _LEVELS or x.device.type != "cpu":
+        if not 0 < dropped < _LEVELS or x.device.type != "cpu" or traced():
             return super().forward(x)
         draws = torch.empty(-(-x.numel() // 4), dtype=torch.int64, device=x.device)
         draws = draws.random_(-(2**63), None, generator=self.generator).view(torch.int16)

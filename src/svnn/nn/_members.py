@@ -9,8 +9,9 @@ import torch
 from torch import Tensor, nn
 
 from svnn.nn._shifted import ShiftedSignals
-from svnn.nn._svnn import SVNN
+from svnn.nn._svnn import SVNN, packed_graphs
 from svnn.operators import as_operator
+from svnn.operators._tracing import traced
 
 if TYPE_CHECKING:
     from svnn.nn._filter import ShiftLike
@@ -90,7 +91,12 @@ class Members(nn.Module):
         if self.linear_weight is not None and self.linear_bias is not None:
             if not isinstance(x, Tensor):
                 raise ValueError("x are shifted signals, but the linear function takes plain ones; give a tensor.")
-            found.append(x.flatten(-2) @ self.linear_weight.to(x).T + self.linear_bias.to(x))
+            rows = x.flatten(-2)
+            for graphs in packed_graphs(shift):
+                if graphs.same_size is None:
+                    raise ValueError("the linear function takes graphs of one size; leave it out for packed graphs.")
+                rows = rows.unflatten(-1, (graphs.n_samples, -1))
+            found.append(rows @ self.linear_weight.to(rows).T + self.linear_bias.to(rows))
         return torch.stack(found)
 
     def embed(self, x: Tensor | ShiftedSignals, shift: ShiftLike = None) -> Tensor:
@@ -102,7 +108,7 @@ class Members(nn.Module):
         """Shift signals once for all members, where it is the same shift every time."""
         order = self.networks[0].order
         plain = isinstance(x, Tensor) and x.ndim == 3 and not isinstance(shift, (list, tuple)) and order > 0
-        if not plain or torch.is_grad_enabled() or shift is None:
+        if not plain or torch.is_grad_enabled() or shift is None or traced() or packed_graphs(shift):
             return x, shift
         operator = as_operator(shift)
         if self.networks[0].normalize and operator.scale is None:

@@ -6,6 +6,7 @@ import torch
 from torch import Tensor, nn
 
 from svnn.nn._layers import NodeDropout
+from svnn.operators import PackedOperator
 
 READOUTS = ("mean", "weighted", "flatten")
 
@@ -37,6 +38,12 @@ class Readout(nn.Module):
     torch.Size([5, 8])
     >>> Readout("weighted", 8, n_nodes=3, heads=2)(torch.ones(5, 3, 8)).shape
     torch.Size([5, 16])
+
+    Graphs of several sizes are pooled each by itself:
+
+    >>> from svnn.operators import pack
+    >>> Readout("mean", 8)(torch.ones(5, 8), pack([torch.eye(2), torch.eye(3)])).shape
+    torch.Size([2, 8])
     """
 
     def __init__(
@@ -65,7 +72,12 @@ class Readout(nn.Module):
         if self.kind == "weighted":
             nn.init.ones_(self.weight)
 
-    def forward(self, u: Tensor) -> Tensor:
+    def forward(self, u: Tensor, graphs: PackedOperator | None = None) -> Tensor:
+        """Pool ``u`` of shape (…, N, F); of packed graphs, (…, N_1 + … + N_B, F) to (…, B, out_features)."""
+        if graphs is not None:
+            if graphs.same_size is None:
+                return self._ragged(u, graphs)
+            u = u.unflatten(-2, (graphs.n_samples, graphs.same_size))
         n = u.shape[-2]
         if self.n_nodes is not None and n != self.n_nodes:
             raise ValueError(
@@ -83,6 +95,16 @@ class Readout(nn.Module):
             weights = weights * self.node_dropout(u.new_ones(*u.shape[:-2], 1, n))
         # With as many matrices of weights as samples, torch does not rearrange the embeddings to make one product.
         return (weights.expand(*u.shape[:-2], -1, -1) @ u).flatten(-2)
+
+    def _ragged(self, u: Tensor, graphs: PackedOperator) -> Tensor:
+        if self.kind != "mean":
+            raise ValueError(
+                f'readout="{self.kind}" learns about {self.n_nodes} single nodes, but the graphs have from '
+                f'{min(graphs.sizes)} to {max(graphs.sizes)} nodes; use readout="mean".'
+            )
+        if self.training and self.node_dropout.p > 0:
+            u = u * self.node_dropout(u.new_ones(u.shape[:-1]))[..., None]
+        return graphs.means(u)
 
     def extra_repr(self) -> str:
         return f"{self.kind}, out_features={self.out_features}"

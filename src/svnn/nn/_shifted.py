@@ -9,11 +9,12 @@ An epoch with 481 samples of 68 nodes takes 0.76 of the time that it takes with 
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
+from typing import Any
 
 import torch
 from torch import Tensor
 
-from svnn.operators import CovarianceOperator, DenseOperator
+from svnn.operators import CovarianceOperator, DenseOperator, PackedOperator
 
 #: Up to this many shifted values per node, their covariance over a batch costs less than batch norm does.
 _MOMENTS_PER_BATCH = 16
@@ -50,6 +51,8 @@ class ShiftedSignals(ABC):
         if shift is None and order > 0:
             raise ValueError(f"signals of order {order} need a shift; pass an operator.")
         signals: ShiftedSignals
+        if isinstance(shift, PackedOperator):
+            raise ValueError("signals of packed graphs cannot be shifted ahead; give the network plain ones.")
         shift = None if shift is None else shift._in_dtype_of(x)
         if isinstance(shift, DenseOperator) and shift.spectral_shifts_pay(order, x.shape[-1]):
             signals = SpectralSignals.from_shift(x, shift, order)
@@ -60,7 +63,7 @@ class ShiftedSignals(ABC):
         return signals
 
     moments: tuple[Tensor, Tensor] | None = None
-    scale: float | None = None  #: of the operator that shifted them
+    scale: float | Tensor | None = None  #: of the operator that shifted them
 
     @abstractmethod
     def filtered(self, weight: Tensor, bias: Tensor | None) -> Tensor:
@@ -96,7 +99,7 @@ class ShiftedSignals(ABC):
 class PowerSignals(ShiftedSignals):
     """The shifted values side by side, and a one: (B, N, (K + 1) F + 1). The layer is one product, bias and all."""
 
-    def __init__(self, powers: Tensor, order: int, scale: float | None = None) -> None:
+    def __init__(self, powers: Tensor, order: int, scale: float | Tensor | None = None) -> None:
         self.powers, self.order, self.scale = powers, order, scale
         batch, n, values = powers.shape
         self.shape = (batch, n, (values - 1) // (order + 1))
@@ -148,7 +151,10 @@ class PowerSignals(ShiftedSignals):
         return mean, centred.T @ centred / len(flat)
 
     def __getitem__(self, rows: slice | Tensor) -> PowerSignals:
-        return PowerSignals(self.powers[rows], self.order, self.scale)
+        own = self.scale
+        if isinstance(own, Tensor):  # one for each sample
+            own = own[rows.cpu() if isinstance(rows, Tensor) else rows]
+        return PowerSignals(self.powers[rows], self.order, own)
 
     def to(self, device: torch.device) -> PowerSignals:
         return PowerSignals(self.powers.to(device, non_blocking=True), self.order, self.scale)
@@ -161,7 +167,7 @@ class PowerSignals(ShiftedSignals):
 class SpectralSignals(ShiftedSignals):
     """The signals, and a one, in the eigenbasis: (N, B, F + 1). The layer is a product per node and one rotation."""
 
-    def __init__(self, rotated: Tensor, vectors: Tensor, value_powers: Tensor, scale: float | None = None) -> None:
+    def __init__(self, rotated: Tensor, vectors: Tensor, value_powers: Tensor, scale: Any = None) -> None:
         self.rotated, self.vectors, self.value_powers, self.scale = rotated, vectors, value_powers, scale
         n, batch, values = rotated.shape
         self.shape, self.order = (batch, n, values - 1), len(value_powers) - 1
@@ -205,6 +211,13 @@ class SpectralSignals(ShiftedSignals):
     @property
     def device(self) -> torch.device:
         return self.rotated.device
+
+
+def same_scale(a: float | Tensor | None, b: float | Tensor | None) -> bool:
+    """Say whether two scales, each one number or one for each sample, are the same."""
+    if isinstance(a, Tensor) or isinstance(b, Tensor):
+        return isinstance(a, Tensor) and isinstance(b, Tensor) and torch.equal(a, b)
+    return a == b
 
 
 def _with_bias(weight: Tensor, bias: Tensor | None) -> Tensor:

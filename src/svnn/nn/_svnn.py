@@ -10,10 +10,13 @@ import torch
 from torch import Tensor, nn
 
 from svnn.nn._filter import CovarianceFilter, as_shifts
+from svnn.nn._hooks import watched
 from svnn.nn._layers import ACTIVATIONS, Dropout, NodeNorm
 from svnn.nn._readout import Readout
-from svnn.nn._shifted import ShiftedSignals
-from svnn.operators import CovarianceOperator, as_operator
+from svnn.nn._shifted import ShiftedSignals, same_scale
+from svnn.operators import CovarianceOperator, PackedOperator, as_operator
+from svnn.operators._per_sample import common_scale
+from svnn.operators._tracing import traced
 
 if TYPE_CHECKING:
     from svnn.nn._filter import ShiftLike
@@ -60,6 +63,8 @@ class SVNN(nn.Module):
     Shapes
     ------
     x : (…, N, in_features); shift : (N, N); result : (…, out_features).
+    With a matrix for each sample, x : (…, B, N, in_features); shift : (B, N, N). With packed graphs of any sizes, see
+    :func:`svnn.operators.pack`, x : (…, N_1 + … + N_B, in_features); result : (…, B, out_features).
 
     Examples
     --------
@@ -122,8 +127,9 @@ class SVNN(nn.Module):
         or of ``order`` for each layer in turn. Where the same signals pass many times, ``x`` can be
         :class:`ShiftedSignals`, whose shifts (by the same operator) are known already.
         """
-        pooled = [self.readout(self.dropout(self.activation(u))) for u in self._last_layer(x, shift)]
-        output: Tensor = self.head(torch.cat(pooled))
+        graphs = packed_graphs(shift)
+        pooled = [self.readout(self.dropout(self.activation(u)), *graphs) for u in self._last_layer(x, shift)]
+        output: Tensor = self.head(pooled[0] if len(pooled) == 1 else torch.cat(pooled))
         return output
 
     def embed(self, x: Tensor | ShiftedSignals, shift: ShiftLike = None) -> Tensor:
@@ -135,15 +141,17 @@ class SVNN(nn.Module):
 
         The system clears fresh memory page by page, which is slow. The C library has memory of a few megabytes at
         hand, so what follows is done slice by slice. With 60 samples of 20,000 nodes an epoch takes 0.45 of the time
-        that it takes in one piece, and 0.4 in batches of 16 (one core of an x86 server).
+        that it takes in one piece, and 0.4 in batches of 16 (one core of an x86 server). Where somebody listens to what
+        follows, or torch traces it, there is one piece.
         """
         if isinstance(x, ShiftedSignals) and self.order:
             scale = None if isinstance(shift, (list, tuple)) else as_operator(shift).scale
-            if scale != x.scale or (self.normalize and scale is None):
+            if not same_scale(scale, x.scale) or (self.normalize and scale is None):
                 raise ValueError(
                     "x was shifted by an operator of another scale; give operator.normalized() to "
                     "ShiftedSignals.of and to the network (a sequence of shifts needs plain signals)."
                 )
+        whole = traced() or watched(self.activation, self.dropout, self.readout, self.readout.node_dropout)
         rows = max(1, _SLICE_BYTES // (4 * x.shape[-2] * self.widest))
         u: Tensor | None = None
         for layer, norm, own in zip(self.filters, self.norms, self._layer_shifts(shift), strict=True):
@@ -153,12 +161,12 @@ class SVNN(nn.Module):
                 u = own.filter(x, *weights)
             elif weights is None or isinstance(x, Tensor):
                 u = norm(layer(x, own))
-            elif layer is not self.filters[-1]:
+            elif whole or layer is not self.filters[-1]:
                 u = x.filtered(*weights)
             else:
                 return [x[i : i + rows].filtered(*weights) for i in range(0, max(x.shape[0], 1), rows)]
         assert u is not None
-        return list(u.split(rows)) if u.ndim > 2 else [u]
+        return [u] if whole or u.ndim <= 2 else list(u.split(rows))
 
     def _layer_shifts(self, shift: ShiftLike) -> list[CovarianceOperator | list[CovarianceOperator] | None]:
         """Return the shift of every layer: one operator, or ``order`` of them; None where there are no shifts."""
@@ -172,13 +180,19 @@ class SVNN(nn.Module):
             if same:
                 shifts = [shifts[0].normalized()] * len(shifts)
             else:  # realisations of one matrix: all are divided by the same number
-                scale = max(s.norm() for s in shifts if s.scale is None) or 1.0
+                scale = common_scale([s for s in shifts if s.scale is None])
                 shifts = [s.normalized(scale) if s.scale is None else s for s in shifts]
         if same:
             return [shifts[0]] * n_layers
         if not per_layer:
             return [shifts] * n_layers
         return [shifts[i * self.order : (i + 1) * self.order] for i in range(n_layers)]
+
+
+def packed_graphs(shift: ShiftLike) -> tuple[()] | tuple[PackedOperator]:
+    """Return the packed graphs whose nodes a readout has to pool apart, if the shift is of such."""
+    first = shift[0] if isinstance(shift, (list, tuple)) and shift else shift
+    return (first,) if isinstance(first, PackedOperator) else ()
 
 
 def folded(x: Tensor | ShiftedSignals, layer: nn.Module, norm: nn.Module) -> tuple[Tensor, Tensor] | None:
@@ -188,13 +202,8 @@ def folded(x: Tensor | ShiftedSignals, layer: nn.Module, norm: nn.Module) -> tup
     A prediction for 481 samples takes 0.94 of the time that it takes in turn with 68 nodes, and 0.7 with 300 (one core
     of an x86 server).
     """
-    everywhere = nn.modules.module
-    hooks = [everywhere._global_forward_hooks, everywhere._global_forward_pre_hooks]
-    hooks += [everywhere._global_backward_hooks, everywhere._global_backward_pre_hooks]
-    for part in (layer, norm):
-        hooks += [part._forward_hooks, part._forward_pre_hooks, part._backward_hooks, part._backward_pre_hooks]
-    if any(hooks) or not isinstance(layer, CovarianceFilter) or not isinstance(norm, NodeNorm):
-        return None
+    if type(layer) is not CovarianceFilter or type(norm) is not NodeNorm or watched(layer, norm):
+        return None  # others may do something else
     if layer.bias is not None or x.shape[-1] != layer.in_features:
         return None  # the filter says what is wrong
     if isinstance(x, Tensor):

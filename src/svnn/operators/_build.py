@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from collections.abc import Callable
+from typing import TYPE_CHECKING, cast
 
 import numpy as np
 import torch
@@ -10,15 +11,29 @@ from torch import Tensor
 
 from svnn.functional._matrix import is_sparse_tensor, numpy_values, own_matrix, plain_values, stored_matrix
 from svnn.operators._bank_costs import SMALL, choose_backend
+from svnn.operators._batched import BatchedOperator, checked_batch
 from svnn.operators._csr import CSROperator
 from svnn.operators._dense import DenseOperator
 from svnn.operators._lowrank import LowRankOperator
 from svnn.operators._operator import CovarianceOperator
+from svnn.operators._per_sample import PerSample
+from svnn.operators._tracing import unreadable
 
 if TYPE_CHECKING:
     from svnn._types import Matrix, MatrixLike
 
+#: The backends by name: classes that are made from their tensors.
+KINDS: dict[str, Callable[..., CovarianceOperator]] = {
+    "dense": DenseOperator,
+    "csr": CSROperator,
+    "lowrank": LowRankOperator,
+}
 BACKENDS = ("auto", "dense", "csr", "lowrank")
+
+_NO_BACKEND = (
+    'an operator of several matrices has its own way to store them, not backend="{}"; svnn.operators.pack(matrices) '
+    "stores them sparse."
+)
 
 #: Up to this size, 16 MB in single precision, a sparse operator may keep a dense copy of itself.
 _TWIN_LIMIT = 2048
@@ -37,7 +52,9 @@ def as_operator(
     C : array, list, frame, scipy sparse array, Tensor (dense, COO or CSR), fitted estimator or CovarianceOperator
         It is copied: what happens to ``C`` later does not change the operator. Only a tensor that requires
         gradients is used as it is, and gets them (with "lowrank" that is an error). An operator comes back as it is
-        where nothing else is asked for. A fitted estimator stands for its ``covariance_``.
+        where nothing else is asked for. A fitted estimator stands for its ``covariance_``. An array or a tensor of
+        shape (B, N, N) is a matrix for each of B samples, see :class:`svnn.operators.BatchedOperator`; for matrices of
+        different sizes there is :func:`svnn.operators.pack`.
     backend : {"auto", "dense", "csr", "lowrank"}, default="auto"
         How to store the matrix. "auto" takes the faster of dense and CSR for its size and
         density, by a measured model, and looks again when it knows the filter bank it is to run.
@@ -64,18 +81,34 @@ def as_operator(
     tensor([[2.],
             [1.]])
     """
+    if not isinstance(backend, str):
+        raise TypeError(
+            f"backend must be one of {BACKENDS}, got {type(backend).__name__}; a graph of edges and weights is "
+            "svnn.operators.from_edges(edge_index, edge_weight)."
+        )
     if backend not in BACKENDS:
         raise ValueError(f"backend must be one of {BACKENDS}, got {backend!r}.")
     if isinstance(C, CovarianceOperator):
         if backend in ("auto", C.backend) and device is None and dtype is None:
             return C
         operator, device, dtype = C, device or C.device, dtype or C.dtype
+        if isinstance(C, PerSample) and backend not in ("auto", C.backend):
+            raise ValueError(_NO_BACKEND.format(backend))
         if backend not in ("auto", C.backend):
             sparse = backend == "csr" and not C.requires_grad
-            operator = _stored(C.to_scipy() if sparse else C.to_dense(), backend, device)
+            operator = stored(C.to_scipy() if sparse else C.to_dense(), backend, device)
             operator.scale = C.scale
+    elif isinstance(C, (Tensor, np.ndarray)) and C.ndim == 3 and not is_sparse_tensor(C):
+        if backend not in ("auto", "dense"):
+            raise ValueError(_NO_BACKEND.format(backend))
+        readable = not (isinstance(C, Tensor) and unreadable(C))
+        operator = BatchedOperator(checked_batch(C) if readable else cast(Tensor, C))
+    elif isinstance(C, Tensor) and unreadable(C) and not is_sparse_tensor(C) and backend in ("auto", "dense"):
+        operator = DenseOperator(C if C.is_floating_point() else C.double())  # there are no numbers to check
+        operator.fleeting = not C.is_leaf
     else:
-        operator = _stored(stored_matrix(C), backend, device)
+        _refuse_edges(C)
+        operator = stored(stored_matrix(C), backend, device)
     if device is None and dtype is None:
         return operator
     target = torch.device(device or operator.device)
@@ -84,7 +117,20 @@ def as_operator(
     return operator.to(device=target, dtype=dtype or operator.dtype)
 
 
-def _stored(C: Matrix | Tensor, backend: str, device: torch.device | str | None) -> CovarianceOperator:
+def _refuse_edges(C: object) -> None:
+    """Raise where ``C`` looks like the edges of a graph, or like several matrices."""
+    if isinstance(C, Tensor) and not C.is_floating_point() and C.ndim == 2 and len(C) == 2 != C.shape[1]:
+        raise ValueError(
+            f"C has shape {tuple(C.shape)}, as the edges of a graph have; use svnn.operators.from_edges(C, weights)."
+        )
+    if isinstance(C, (list, tuple)) and C and all(getattr(each, "ndim", 0) == 2 for each in C):
+        raise ValueError(
+            "C is a list of matrices; use svnn.operators.pack(C) for graphs of any sizes, or stack matrices of one "
+            "size to a tensor of shape (B, N, N)."
+        )
+
+
+def stored(C: Matrix | Tensor, backend: str, device: torch.device | str | None) -> CovarianceOperator:
     """Return an operator of a copy of a checked matrix; a tensor that is learned is kept as it is."""
     if isinstance(C, np.ndarray):
         C = torch.from_numpy(np.array(C, order="C"))

@@ -15,6 +15,7 @@ from svnn.operators._cpu_passes import CPUMatrix, kernels
 from svnn.operators._gpu_passes import GPUMatrix
 from svnn.operators._operator import CovarianceOperator
 from svnn.operators._shift_bank import ShiftPasses, shift_filter_bank
+from svnn.operators._tracing import compiling, traced
 
 
 class CSROperator(CovarianceOperator):
@@ -28,9 +29,10 @@ class CSROperator(CovarianceOperator):
 
     def __init__(self, values: Tensor, columns: Tensor, row_starts: Tensor) -> None:
         n = len(row_starts) - 1
-        _check_structure(values, columns, row_starts, n)
         self.values, self.columns, self.row_starts = (v.contiguous() for v in (values, columns, row_starts))
         self.shape = (n, n)
+        if not traced():
+            self._check_tensors()
 
     @classmethod
     def from_scipy(cls, C: sp.sparray | sp.spmatrix) -> CSROperator:
@@ -55,7 +57,11 @@ class CSROperator(CovarianceOperator):
     def _matmul(self, x: Tensor) -> Tensor:
         if x.dtype in (torch.float16, torch.bfloat16):  # which sparse products do not know on every device
             return self._in_dtype_of(x.float())._matmul(x.float()).to(x.dtype)
-        if self.values.requires_grad:
+        if compiling() and not self.values.requires_grad:
+            from svnn.operators import _compiled_ops
+
+            return _compiled_ops.product(x, *self._tensors())
+        if self.values.requires_grad or traced():
             (rows, columns), _ = self.edge_index()
             return torch.zeros_like(x).index_add(0, rows, self.values[:, None] * x[columns])
         product: Tensor = _SymmetricProduct.apply(x, self._torch())
@@ -65,6 +71,18 @@ class CSROperator(CovarianceOperator):
         if x.device.type == "cpu" and kernels() is None:
             return self._reference_filter(x, weight, bias)
         return shift_filter_bank(self._passes(), x.contiguous(), weight, bias)
+
+    def _traced_filter(self, x: Tensor, weight: Tensor, bias: Tensor | None) -> Tensor:
+        taps, n_in, n_out = weight.shape
+        known = taps > 1 and x.dtype == weight.dtype and x.dtype in (torch.float32, torch.float64)
+        if not known or not compiling() or self.values.requires_grad:
+            return self._reference_filter(x, weight, bias)
+        from svnn.operators import _compiled_ops
+
+        if n_in >= n_out or not torch.is_grad_enabled():
+            return _compiled_ops.bank(x, weight, bias, *self._tensors())
+        z = _compiled_ops.krylov(x, *self._tensors(), taps - 1)
+        return torch.nn.functional.linear(z.flatten(2), weight.flatten(0, 1).T, bias)
 
     def _passes(self) -> ShiftPasses:
         def make() -> ShiftPasses:
@@ -86,12 +104,27 @@ class CSROperator(CovarianceOperator):
         matrix: Tensor = self._cached("torch", make)
         return matrix
 
+    def _check_tensors(self) -> None:
+        """Raise where the arrays are no CSR matrix: the kernels trust them."""
+        (values, columns, row_starts), n = self._tensors(), self.shape[0]
+        counts = row_starts.diff()
+        if (
+            n < 1
+            or len(row_starts) != n + 1
+            or int(row_starts[0]) != 0
+            or int(row_starts[-1]) != len(columns)
+            or len(columns) != len(values)
+            or bool((counts < 0).any())
+            or (len(columns) > 0 and not (int(columns.min()) >= 0 and int(columns.max()) < n))
+        ):
+            raise ValueError("values, columns and row_starts are not the arrays of a square CSR matrix.")
+
     def _tensors(self) -> tuple[Tensor, ...]:
         return self.values, self.columns, self.row_starts
 
     def _map(self, function: Callable[[Tensor], Tensor], factor: float | Tensor = 1.0) -> None:
         self.values, self.columns, self.row_starts = map(function, self._tensors())
-        if factor != 1.0:
+        if isinstance(factor, Tensor) or factor != 1.0:
             self.values = self.values * factor
 
     def to_dense(self) -> Tensor:
@@ -105,7 +138,7 @@ class CSROperator(CovarianceOperator):
 
     def edge_index(self) -> tuple[Tensor, Tensor]:
         counts = self.row_starts.diff()
-        rows = torch.arange(self.shape[0], device=self.device).repeat_interleave(counts)
+        rows = torch.arange(self.shape[0], device=self.device).repeat_interleave(counts, output_size=len(self.columns))
         return torch.stack([rows, self.columns.to(rows.dtype)]), self.values.clone()
 
 
@@ -113,20 +146,6 @@ def _row_starts(rows: Tensor, n: int) -> Tensor:
     """Return where each of n rows starts among entries whose rows ascend."""
     counts = torch.bincount(rows, minlength=n)
     return torch.cat([counts.new_zeros(1), counts.cumsum(0)])
-
-
-def _check_structure(values: Tensor, columns: Tensor, row_starts: Tensor, n: int) -> None:
-    """Raise where the arrays are no CSR matrix: the kernels trust them."""
-    counts = row_starts.diff()
-    if (
-        n < 1
-        or int(row_starts[0]) != 0
-        or int(row_starts[-1]) != len(columns)
-        or len(columns) != len(values)
-        or bool((counts < 0).any())
-        or (len(columns) > 0 and not (int(columns.min()) >= 0 and int(columns.max()) < n))
-    ):
-        raise ValueError("values, columns and row_starts are not the arrays of a square CSR matrix.")
 
 
 class _SymmetricProduct(torch.autograd.Function):

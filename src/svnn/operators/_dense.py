@@ -11,7 +11,8 @@ from svnn.operators._bank_costs import EIGENBASIS_LIMIT, bank_seconds
 from svnn.operators._dense_passes import DenseMatrix
 from svnn.operators._operator import CovarianceOperator, batch_product
 from svnn.operators._shift_bank import shift_filter_bank
-from svnn.operators._spectral_bank import Eigenbasis, spectral_filter_bank
+from svnn.operators._spectral_bank import Eigenbasis, plain_spectral_bank, spectral_filter_bank
+from svnn.operators._tracing import compiling
 
 #: From this many bytes of filtered signals on, passes that reuse their memory make up for what they cost to set up.
 _LARGE_BYTES = 2**21
@@ -49,6 +50,18 @@ class DenseOperator(CovarianceOperator):
             return shift_filter_bank(DenseMatrix(self.matrix), x.contiguous(), weight, bias)
         return self._reference_filter(x, weight, bias)
 
+    def _traced_filter(self, x: Tensor, weight: Tensor, bias: Tensor | None) -> Tensor:
+        n, (taps, n_in, n_out) = self.shape[0], weight.shape
+        settled = compiling() and not self.fleeting and not self.requires_grad and x.device.type == "cpu"
+        if not settled or taps == 1 or min(n_in, n_out) == 1 or n > EIGENBASIS_LIMIT or x.dtype != weight.dtype:
+            return self._reference_filter(x, weight, bias)
+        bank = (n, n * n, 1, n_in, n_out, taps - 1)
+        if bank_seconds("eigenbasis", *bank) >= bank_seconds("dense", *bank):
+            return self._reference_filter(x, weight, bias)
+        from svnn.operators import _compiled_ops
+
+        return plain_spectral_bank(Eigenbasis(*_compiled_ops.spectrum(self.matrix)), x, weight, bias)
+
     def spectrum(self) -> Eigenbasis:
         """Return the eigenvalues and eigenvectors, found once and kept."""
         return self._cached("spectrum", lambda: Eigenbasis(*torch.linalg.eigh(self.matrix)))
@@ -66,7 +79,7 @@ class DenseOperator(CovarianceOperator):
 
     def _map(self, function: Callable[[Tensor], Tensor], factor: float | Tensor = 1.0) -> None:
         self.matrix = function(self.matrix)
-        if factor != 1.0:
+        if isinstance(factor, Tensor) or factor != 1.0:
             self.matrix = self.matrix * factor
 
     def to_dense(self) -> Tensor:

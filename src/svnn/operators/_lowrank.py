@@ -42,7 +42,7 @@ class LowRankOperator(CovarianceOperator):
 
     def _map(self, function: Callable[[Tensor], Tensor], factor: float | Tensor = 1.0) -> None:
         self.factor, self.weight = map(function, self._tensors())
-        if factor != 1.0:
+        if isinstance(factor, Tensor) or factor != 1.0:
             self.weight = self.weight * factor
 
     def to_dense(self) -> Tensor:

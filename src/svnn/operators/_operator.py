@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import copy
+import math
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Hashable
 from contextlib import AbstractContextManager, nullcontext
@@ -15,20 +16,27 @@ import torch
 from torch import Tensor
 
 from svnn.functional._matrix import numpy_values
-from svnn.operators._spectral_norm import differentiable_norm, leading
+from svnn.operators._spectral_norm import differentiable_norm, leading, traced_norm
+from svnn.operators._tensor_module import TensorModule
+from svnn.operators._tracing import traced
 
 Kept = TypeVar("Kept")
 
 #: Up to this size, and with at least so many values per node, a product per sample is faster than one for all samples.
 _PER_SAMPLE_LIMIT, _PER_SAMPLE_VALUES = 256, 16
+_NOTHING = nullcontext()
 
 
-class CovarianceOperator(ABC):
-    r"""A symmetric N×N matrix as the shift of a graph signal: ``op @ x``.
+class CovarianceOperator(TensorModule, ABC):
+    r"""A symmetric N×N matrix as the shift of a graph signal: ``op @ x``, or ``op(x)``.
 
     A backend gives a name and four methods: ``_matmul`` on an (N, M) tensor, ``_map`` that applies
     a function to its stored tensors, ``_tensors`` that lists them, and ``to_dense``. Everything
     else is written here once.
+
+    An operator is a torch module. Its tensors are buffers, an ``nn.Parameter`` is a parameter: a module that holds an
+    operator moves, casts, saves and restores it with itself. An operator alone stays as it is: its own ``to``,
+    ``double`` and the like return another one.
 
     Attributes
     ----------
@@ -44,7 +52,7 @@ class CovarianceOperator(ABC):
     """
 
     backend: ClassVar[str]
-    shape: tuple[int, int]
+    shape: tuple[int, ...]
     scale: float | None = None
     adaptive: bool = False  #: free to run a filter bank in another backend where that is faster
     fleeting: bool = False  #: used once or twice only, as a random realisation is: prepare nothing for it
@@ -92,9 +100,13 @@ class CovarianceOperator(ABC):
         with _without_autocast(x):
             return operator._matmul(x) if x.ndim == 2 else operator._batched_matmul(x)
 
+    def forward(self, x: Tensor) -> Tensor:
+        """Return ``op @ x``: in code for ``torch.compile``, which does not know the ``@`` of an operator, ``op(x)``."""
+        return self.__matmul__(x)
+
     def _in_dtype_of(self, x: Tensor) -> CovarianceOperator:
         """Check that ``x`` can be shifted and return the operator in its dtype."""
-        n, own = self.shape[0], self._tensors()[0]
+        n, own = self.shape[-1], self._tensors()[0]
         if not isinstance(x, Tensor):
             raise TypeError(f"the operator shifts torch tensors, got {type(x).__name__}; use torch.as_tensor.")
         if x.ndim < 2 or x.shape[-2] != n:
@@ -124,7 +136,9 @@ class CovarianceOperator(ABC):
                 f"got {tuple(weight.shape)} on {weight.device}."
             )
         taps, n_in, n_out = weight.shape
-        batch = x.reshape(-1, self.shape[0], n_in)
+        batch = x.reshape(-1, self.shape[-1], n_in)
+        if traced():
+            return operator._traced_filter(batch, weight, bias).view(*x.shape[:-1], n_out)
         if operator.adaptive:
             from svnn.operators._build import suited  # which knows all backends
 
@@ -139,6 +153,10 @@ class CovarianceOperator(ABC):
 
         ``x`` and ``weight`` are both in single or both in double precision, the order is at least 1.
         """
+        return self._reference_filter(x, weight, bias)
+
+    def _traced_filter(self, x: Tensor, weight: Tensor, bias: Tensor | None) -> Tensor:
+        """Return the filtered (B, N, out) signals where torch compiles, exports or transforms the code."""
         return self._reference_filter(x, weight, bias)
 
     def _reference_filter(self, x: Tensor, weight: Tensor, bias: Tensor | None) -> Tensor:
@@ -156,12 +174,20 @@ class CovarianceOperator(ABC):
 
     def to(self, *args: Any, **kwargs: Any) -> Self:
         """Return the operator on another device or in another floating dtype, as ``Tensor.to`` does."""
-        moved = copy.copy(self)
         target = self._tensors()[0].new_empty(0).to(*args, **kwargs)
         if not target.is_floating_point():
             raise TypeError(f"an operator needs a floating dtype, got {target.dtype}.")
-        moved._map(lambda v: v.to(target.device, target.dtype if v.is_floating_point() else v.dtype))
-        return moved
+        return self._mapped(lambda v: v.to(target.device, target.dtype if v.is_floating_point() else v.dtype))
+
+    def _mapped(self, function: Callable[[Tensor], Tensor], factor: float | Tensor = 1.0) -> Self:
+        """Return a copy after ``_map``."""
+        if torch.compiler.is_compiling():  # which can make objects, but not copy them
+            other = type(self)(*self._tensors())
+            other.scale, other.fleeting = self.scale, True
+        else:
+            other = copy.copy(self)
+        other._map(function, factor)
+        return other
 
     def normalized(self, scale: float | None = None) -> CovarianceOperator:
         r"""Return the operator of :math:`C / s`, which remembers ``s`` as its ``scale``.
@@ -184,6 +210,11 @@ class CovarianceOperator(ABC):
         if scale is None:
             if self.scale is not None:
                 return self
+            if traced():
+                norm = traced_norm(self)
+                result = self._mapped(lambda v: v, 1 / torch.where(norm > 0, norm, 1.0))
+                result.scale = math.nan  # a number that is not known yet
+                return result
             if not self.requires_grad:
                 return self._cached("normalized", lambda: self.normalized(self.norm() or 1.0))
             norm = differentiable_norm(self)
@@ -193,8 +224,7 @@ class CovarianceOperator(ABC):
             divisor = scale / (1.0 if self.scale is None else self.scale)
         else:
             raise ValueError(f"scale must be a positive number, got {scale!r}.")
-        result = copy.copy(self)
-        result._map(lambda v: v, 1 / divisor)
+        result = self._mapped(lambda v: v, 1 / divisor)
         result.scale = float(scale)
         return result
 
@@ -215,21 +245,30 @@ class CovarianceOperator(ABC):
     def _cached(self, key: Hashable, make: Callable[[], Kept]) -> Kept:
         """Return what ``make`` returns, made once for the matrix as it is now."""
         tensors = self._tensors()
-        if any(t.requires_grad for t in tensors):
+        if any(t.requires_grad for t in tensors) or traced():
             return make()  # a matrix that is being learned changes under the operator
         memo: dict[Hashable, Any] = self.__dict__.setdefault("_memo", {})
-        versions = [None if t.is_inference() else t._version for t in tensors]
-        if memo.get("versions", versions) != versions:  # the matrix was changed in place
+        versions = [(id(t), None if t.is_inference() else t._version) for t in tensors]
+        if memo.get("versions", versions) != versions:  # other tensors, or changed in place
             memo.clear()
-        memo["versions"] = versions
+        memo["versions"], memo["of"] = versions, tensors  # kept: no other tensor gets the identity of one of them
         if key not in memo:
             with torch.inference_mode(False):  # what is kept has to serve in training as well
                 memo[key] = make()
         kept: Kept = memo[key]
         return kept
 
-    def __getstate__(self) -> dict[str, Any]:
-        return {k: v for k, v in self.__dict__.items() if k != "_memo"}
+    def get_extra_state(self) -> Tensor:
+        """Return the scale, which is part of the state, as a number; NaN for none."""
+        return torch.tensor(np.nan if self.scale is None else self.scale, dtype=torch.float64, device="cpu")
+
+    def set_extra_state(self, state: Tensor) -> None:
+        """Take the scale from a state."""
+        self.scale = None if bool(state.isnan()) else float(state)
+
+    def _check_tensors(self) -> None:
+        """Raise an error where the stored tensors do not make an N×N matrix."""
+        self._matmul(self._tensors()[0].new_zeros(self.shape[0], 1))
 
     def __repr__(self) -> str:
         scaled = "" if self.scale is None else f", scale={self.scale:.4g}"
@@ -241,9 +280,9 @@ class CovarianceOperator(ABC):
 
 def _without_autocast(x: Tensor) -> AbstractContextManager[None]:
     kind = x.device.type
-    if torch.amp.is_autocast_available(kind) and torch.is_autocast_enabled(kind):
+    if (kind == "cpu" or torch.amp.is_autocast_available(kind)) and torch.is_autocast_enabled(kind):
         return torch.autocast(kind, enabled=False)
-    return nullcontext()
+    return _NOTHING
 
 
 def batch_product(matrix: Tensor, x: Tensor, out: Tensor | None = None) -> Tensor:

@@ -35,6 +35,16 @@ def spectral_filter_bank(spectrum: Eigenbasis, x: Tensor, weight: Tensor, bias: 
     return result
 
 
+def plain_spectral_bank(spectrum: Eigenbasis, x: Tensor, weight: Tensor, bias: Tensor | None) -> Tensor:
+    """Return what :func:`spectral_filter_bank` returns, in operations that torch compiles."""
+    values, vectors = spectrum
+    powers = torch.stack([values**k for k in range(len(weight))], 1)
+    response = (powers @ weight.flatten(1)).view(-1, *weight.shape[1:])
+    mixed = torch.bmm(batch_product(vectors.T, x).transpose(0, 1), response).transpose(0, 1)
+    y = batch_product(vectors, mixed)
+    return y if bias is None else y + bias
+
+
 class _SpectralFilterBank(torch.autograd.Function):
     """Rotate, mix every node's values with its own response, rotate back; a chunk of samples at a time."""
 

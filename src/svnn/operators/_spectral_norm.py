@@ -9,12 +9,13 @@ import torch
 from torch import Tensor
 
 from svnn.functional._lanczos import leading_eigenpair
+from svnn.operators._tracing import compiling
 
 if TYPE_CHECKING:
     from svnn.operators._operator import CovarianceOperator
 
 #: Up to this size all eigenvalues are computed.
-_EXACT_LIMIT = 128
+EXACT_LIMIT = 128
 #: Operators of up to this many stored values are copied to double precision, so that rounding hides nothing.
 _DOUBLE_VALUES = 2**25
 
@@ -26,7 +27,7 @@ def leading(operator: CovarianceOperator) -> tuple[float, Tensor]:
     own = operator._tensors()[0]
     if own.numel() <= _DOUBLE_VALUES and own.device.type in ("cpu", "cuda"):
         operator = operator.to(dtype=torch.float64)
-    if n <= _EXACT_LIMIT:
+    if n <= EXACT_LIMIT:
         values, vectors = np.linalg.eigh(operator.to_dense().detach().cpu().double().numpy())
         best = int(np.abs(values).argmax())
         return float(values[best]), torch.from_numpy(vectors[:, best : best + 1].copy())
@@ -52,11 +53,27 @@ def differentiable_norm(operator: CovarianceOperator) -> Tensor:
     v = v.to(operator.device, operator.dtype)
     with torch.enable_grad():
         norm = (v * (operator @ v)).sum().abs()
-    result: Tensor = _OnceDifferentiable.apply(norm, *operator._tensors())
+    result: Tensor = OnceDifferentiable.apply(norm, *operator._tensors())
     return result
 
 
-class _OnceDifferentiable(torch.autograd.Function):
+def traced_norm(operator: CovarianceOperator) -> Tensor:
+    r"""Return the spectral norm of an operator where torch compiles, exports or transforms the code.
+
+    Compiled code finds the leading eigenvector ``v`` once for a matrix and computes :math:`|v^T C v|`, whose gradient
+    is that of the norm. Elsewhere all eigenvalues are found by torch.
+    """
+    if not compiling():
+        return torch.linalg.eigvalsh(operator.to_dense()).abs().amax(-1)
+    from svnn.operators import _compiled_ops
+
+    known = operator.backend in ("dense", "csr", "lowrank")
+    parts = [t.detach() for t in operator._tensors()] if known else [operator.to_dense().detach()]
+    v = _compiled_ops.leading(parts, operator.backend if known else "dense", operator.shape[0])
+    return (v * operator.forward(v)).sum().abs()  # torch.compile does not see op @ v
+
+
+class OnceDifferentiable(torch.autograd.Function):
     """The first argument; its gradient cannot be differentiated again with respect to the others."""
 
     @staticmethod

@@ -63,6 +63,8 @@ def check_covariance(
     - ``"constant"``: a constant feature has a row and a column of zeros;
     - ``"missing"``: NaN and infinity are a ``ValueError`` (NaN only where the estimator's tags do not allow it);
     - ``"single"``: data in single precision give the same matrix up to rounding;
+    - ``"partial_fit"``: where there is such a method, rows in pieces give the matrix of one ``fit`` on all of them,
+      also with a half-life where there is a parameter ``halflife``, and a piece that fails changes nothing;
     - ``"tensors"``: a tensor gives the same matrix as a tensor; left out unless ``tensors=True``.
 
     Examples
@@ -264,6 +266,29 @@ def check_single(estimator: Estimator) -> None:
     _expect_same(_covariance(estimator, X.astype(np.float32)), _covariance(estimator, X), sentence, 1e-3)
 
 
+def check_partial_fit(estimator: Estimator) -> None:
+    """Rows in pieces give the matrix of one ``fit`` on all of them, and a piece that fails changes nothing."""
+    if not hasattr(estimator, "partial_fit"):
+        return
+    X = sample_data()
+    halflives: list[dict[str, float]] = [{}, {"halflife": 20.0}] if "halflife" in _parameters(estimator) else [{}]
+    for parameters in halflives:
+        fresh: Any = clone(estimator, safe=False)
+        fresh.set_params(**parameters)
+        whole = _covariance(fresh, X)
+        pieces: Any = clone(_fitted(fresh, X[:20]), safe=False)  # with the seed that it was given
+        for rows in (X[:20], X[20:21], X[21:]):
+            result = pieces.partial_fit(rows)
+            expect(result is pieces, _named(estimator, "partial_fit must return self."))
+            with expect_error(ValueError, _named(estimator, "partial_fit must refuse rows with other features.")):
+                pieces.partial_fit(rows[:, :-1])
+        sentence = f"partial_fit in pieces must give what fit gives on all rows {parameters or ''}."
+        _expect_same(_dense(pieces.covariance_), whole, _named(estimator, sentence), 1e-9)
+        sentence = _named(estimator, "partial_fit after fit must go on from its rows.")
+        after = _fitted(fresh, X[:30]).partial_fit(X[30:])
+        _expect_same(_dense(after.covariance_), whole, sentence, 1e-9)
+
+
 def check_tensors(estimator: Estimator) -> None:
     """A tensor gives the same matrix as a tensor."""
     X = sample_data()
@@ -286,5 +311,6 @@ CHECKS: dict[str, Callable[[Estimator], None]] = {
     "constant": check_constant,
     "missing": check_missing,
     "single": check_single,
+    "partial_fit": check_partial_fit,
     "tensors": check_tensors,
 }

@@ -7,8 +7,10 @@ from __future__ import annotations
 
 import math
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
 from functools import partial
+from typing import Any, Protocol
 
 import numpy as np
 import torch
@@ -63,11 +65,14 @@ class Trainer(ABC):
         Whether a member has held-out rows.
     whitening : Tensor or None
         What the members' signals were multiplied with; their filters are to be multiplied with its transpose.
+    rest : list of Tensor or None
+        What is to be added to these filters: the part of weights known before that such signals do not show.
     """
 
     n_members: int
     watched: np.ndarray
     whitening: Tensor | None = None
+    rest: list[Tensor] | None = None
 
     @abstractmethod
     def epoch(self, order: np.ndarray, ends: Sequence[int], rates: Sequence[float], members: np.ndarray) -> np.ndarray:
@@ -97,6 +102,66 @@ class Trainer(ABC):
     def held_out(self, member: int) -> tuple[Tensor, Tensor]:
         """Return a member's outputs for its held-out rows, and their targets."""
 
+    def state(self) -> dict[str, Tensor]:
+        """Return all that changes in training, by names: weights, optimisers, averages, best weights, generators."""
+        raise NotImplementedError(f"{type(self).__name__} cannot be stored; use checkpoint=None.")
+
+    def load_state(self, state: Mapping[str, Tensor]) -> None:
+        """Take over what :meth:`state` returned, in place."""
+        raise NotImplementedError(f"{type(self).__name__} cannot be stored; use checkpoint=None.")
+
+
+@dataclass
+class Course:
+    """Where a training is: the epochs done, their losses, and what best epochs and patience follow from.
+
+    Arrays have an entry for each member. ``mark`` is the loss that patience waits to see undercut.
+    """
+
+    epoch: int
+    history: dict[str, list[float]]
+    best: np.ndarray
+    best_epoch: np.ndarray
+    mark: np.ndarray
+    mark_epoch: np.ndarray
+    trained: np.ndarray
+    monitored: np.ndarray
+    running: np.ndarray
+
+    @classmethod
+    def start(cls, n: int) -> Course:
+        """Return the course before the first epoch."""
+        history: dict[str, list[float]] = {"train_loss": [], "valid_loss": []}
+        never, first = np.full(n, np.inf), np.ones(n, dtype=int)
+        return cls(0, history, never, first, never, first - 2, never.copy(), never.copy(), np.full(n, True))
+
+    def to_json(self) -> dict[str, Any]:
+        """Return the course as lists and numbers."""
+        return {k: v.tolist() if isinstance(v, np.ndarray) else v for k, v in vars(self).items()}
+
+    @classmethod
+    def from_json(cls, stored: Mapping[str, Any], n: int) -> Course:
+        """Return a stored course of n members; one of Python's plain errors where it cannot be one."""
+        like = cls.start(n)
+        arrays = {k: np.array(stored[k], dtype=v.dtype) for k, v in vars(like).items() if isinstance(v, np.ndarray)}
+        if any(values.shape != (n,) for values in arrays.values()):
+            raise ValueError(f"its members are not the {n} of this training")
+        history = {name: [float(value) for value in stored["history"][name]] for name in like.history}
+        epoch = int(stored["epoch"])
+        if epoch != len(history["train_loss"]):
+            raise ValueError("its epochs are not those of its losses")
+        return cls(epoch, history, **arrays)
+
+
+class Keeper(Protocol):
+    """What writes the state of a training, and brings it back."""
+
+    def resume(self, course: Course, trainer: Trainer, draws: torch.Generator | None) -> Course:
+        """Return where an earlier training was left, or ``course``."""
+
+    def after(self, course: Course, trainer: Trainer, draws: torch.Generator | None) -> None:
+        """Be told that an epoch is done."""
+
 
 def train(
     trainer: Trainer,
@@ -110,52 +175,54 @@ def train(
     batch_size: int,
     callbacks: Sequence[Callback] = (),
     generator: torch.Generator | None = None,
+    keeper: Keeper | None = None,
 ) -> dict[str, list[float]]:
     """Train all members; return the losses of every epoch, means over the members, and each member's best epoch.
 
     A member's best epoch is that of its smallest validation loss, or training loss where it has no validation rows.
     A member stops when its loss has not fallen by more than ``tol`` for ``patience`` epochs; its last losses count on.
     All stop when a callback returns True. The best weights are restored. The order of the rows is drawn from
-    ``generator``, by default torch's own.
+    ``generator``, by default torch's own. ``keeper`` may let the training start where an earlier one was left.
     """
     ends = batch_ends(n_rows, batch_size)
     n_steps = max_epochs * len(ends)
-    history: dict[str, list[float]] = {"train_loss": [], "valid_loss": []}
-    best, best_epoch = np.full(trainer.n_members, np.inf), np.ones(trainer.n_members, dtype=int)
-    mark, mark_epoch = best.copy(), np.full(trainer.n_members, -1)  # the loss that patience waits to see undercut
-    trained, monitored, running = best.copy(), best.copy(), np.full(trainer.n_members, True)
-    for epoch in range(max_epochs):
+    at = Course.start(trainer.n_members)
+    if keeper is not None:
+        at = keeper.resume(at, trainer, generator)
+    for epoch in range(at.epoch, max_epochs):
         order = np.arange(n_rows)
         if len(ends) > 1:
             order = torch.randperm(n_rows, generator=generator).numpy()
         rates = [lr * schedule((epoch * len(ends) + i) / n_steps) for i in range(len(ends))]
-        members = np.flatnonzero(running)
-        trained[members] = trainer.epoch(order, ends, rates, members)[members]
-        _check_finite("training", trained, epoch)
-        monitored[members] = np.where(trainer.watched, trainer.validate(members), trained)[members]
-        history["train_loss"].append(float(trained.mean()))
+        members = np.flatnonzero(at.running)
+        at.trained[members] = trainer.epoch(order, ends, rates, members)[members]
+        _check_finite("training", at.trained, epoch)
+        at.monitored[members] = np.where(trainer.watched, trainer.validate(members), at.trained)[members]
+        at.history["train_loss"].append(float(at.trained.mean()))
         if trainer.watched.any():
-            history["valid_loss"].append(float(monitored.mean()))
-        _check_finite("validation", monitored, epoch)
-        better = running & (monitored < best)
-        best, best_epoch = np.where(better, monitored, best), np.where(better, epoch + 1, best_epoch)
+            at.history["valid_loss"].append(float(at.monitored.mean()))
+        _check_finite("validation", at.monitored, epoch)
+        better = at.running & (at.monitored < at.best)
+        at.best, at.best_epoch = np.where(better, at.monitored, at.best), np.where(better, epoch + 1, at.best_epoch)
         trainer.keep(np.flatnonzero(better).tolist())
-        fell = running & (monitored < mark - tol)
-        mark, mark_epoch = np.where(fell, monitored, mark), np.where(fell, epoch, mark_epoch)
+        fell = at.running & (at.monitored < at.mark - tol)
+        at.mark, at.mark_epoch = np.where(fell, at.monitored, at.mark), np.where(fell, epoch, at.mark_epoch)
         record = {
             "epoch": epoch + 1,
-            "train_loss": float(trained.mean()),
-            "valid_loss": float(monitored.mean()),
-            "best_loss": float(best.mean()),
+            "train_loss": float(at.trained.mean()),
+            "valid_loss": float(at.monitored.mean()),
+            "best_loss": float(at.best.mean()),
         }
         stop = [callback(record) for callback in callbacks]
+        at.epoch = epoch + 1
         if patience is not None:
-            running = epoch - mark_epoch < patience
-        if not running.any() or any(isinstance(s, (bool, np.bool_)) and s for s in stop):
+            at.running = epoch - at.mark_epoch < patience
+        if not at.running.any() or any(isinstance(s, (bool, np.bool_)) and s for s in stop):
             break
+        if keeper is not None:
+            keeper.after(at, trainer, generator)
     trainer.restore()
-    history["best_epoch"] = best_epoch.tolist()
-    return history
+    return {**at.history, "best_epoch": at.best_epoch.tolist()}
 
 
 def _check_finite(name: str, losses: np.ndarray, epoch: int) -> None:

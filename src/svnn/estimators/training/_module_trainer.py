@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import copy
 import math
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 import torch
@@ -15,6 +16,7 @@ from svnn.estimators.training._loop import Loss, Trainer, weighted
 from svnn.nn import ShiftedSignals
 from svnn.nn._layers import drawing_from
 from svnn.nn._readout import Readout
+from svnn.operators import CovarianceOperator
 
 #: Bytes of signals up to which an epoch's order is made by one gather; its batches are slices then.
 _GATHER_BYTES = 2**28
@@ -29,18 +31,23 @@ class Batch:
     x: Tensor | ShiftedSignals
     y: Tensor
     weight: Tensor
+    shift: CovarianceOperator | None = None  # of each row, where rows have their own
 
     def __len__(self) -> int:
         return len(self.y)
 
     def __getitem__(self, rows: slice | Tensor) -> Batch:
-        return Batch(self.x[rows], self.y[rows], self.weight[..., rows])
+        return Batch(self.x[rows], self.y[rows], self.weight[..., rows], _shift_of(self.shift, rows))
 
     def to(self, device: torch.device) -> Batch:
         """Return the batch on a device."""
         if self.y.device == device:
             return self
-        return Batch(self.x.to(device), self.y.to(device), self.weight.to(device))
+        return Batch(self.x.to(device), self.y.to(device), self.weight.to(device), self.shift)
+
+
+def _shift_of(shift: Any, rows: slice | Tensor) -> Any:
+    return None if shift is None else shift[rows]
 
 
 @dataclass
@@ -159,7 +166,8 @@ class ModuleTrainer(Trainer):
                     part = self.data[rows[start:end]] if gathered is None else gathered[start:end]
                     part = part.to(self.device)
                     shift = self._draw() if self.shifts.resample in ("forward", "shift") else shift
-                    objective = weighted(self.loss(module(part.x, shift), part.y), part.weight[member])
+                    own = shift if part.shift is None else part.shift
+                    objective = weighted(self.loss(module(part.x, own), part.y), part.weight[member])
                     self._step(member, objective, rate)
                     found.append(objective.detach() * ((end - start) / len(order)))
             losses[member] = float(torch.stack(found).sum())
@@ -193,17 +201,65 @@ class ModuleTrainer(Trainer):
         assert self.validation is not None
         module, data = self.averages[member].module.eval(), self.validation.of(member)
         rows = max(1, _EVALUATE_VALUES // (data.x.shape[1] * data.x.shape[2]))
-        parts = (data.x[i : i + rows].to(self.device) for i in range(0, len(data), rows))
-        return torch.cat([module(part, self.shifts.fixed) for part in parts]), data.y.to(self.device)
+        found = []
+        for part in (data[i : i + rows].to(self.device) for i in range(0, len(data), rows)):
+            found.append(module(part.x, self.shifts.fixed if part.shift is None else part.shift))
+        return torch.cat(found), data.y.to(self.device)
 
     def keep(self, members: Sequence[int]) -> None:
         for member in members:
             self.best[member] = copy.deepcopy(self.averages[member].module.state_dict())
 
+    def state(self) -> dict[str, Tensor]:
+        found = generator_states([each for each in self.noise if each is not None])
+        for member, (module, average) in enumerate(zip(self.modules, self.averages, strict=True)):
+            parts = {"now": module.state_dict(), "average": average.module.state_dict(), "best": self.best[member]}
+            for number, moments in self.optimizers[member].state_dict()["state"].items():
+                parts[f"adam.{number}"] = moments
+            found |= {f"{member}.{part}.{name}": v for part, values in parts.items() for name, v in values.items()}
+            found[f"{member}.steps"] = torch.tensor(average.steps)
+        return found
+
+    def load_state(self, state: Mapping[str, Tensor]) -> None:
+        set_generators([each for each in self.noise if each is not None], state)
+        for member, (module, average) in enumerate(zip(self.modules, self.averages, strict=True)):
+            for part, own in (("now", module), ("average", average.module)):
+                own.load_state_dict(_part(state, f"{member}.{part}."))
+            self.best[member] = {k: v.to(self.device) for k, v in _part(state, f"{member}.best.").items()}
+            average.steps = int(state[f"{member}.steps"])
+            optimizer = self.optimizers[member]
+            n = sum(len(group["params"]) for group in optimizer.param_groups)
+            moments = {i: _part(state, f"{member}.adam.{i}.") for i in range(n)}
+            groups = optimizer.state_dict()["param_groups"]
+            optimizer.load_state_dict({"state": {i: v for i, v in moments.items() if v}, "param_groups": groups})
+
     def restore(self) -> None:
         for member, module in enumerate(self.modules):
             module.load_state_dict(self.best[member])
             self.averages[member].module = module.eval()
+
+
+def _part(state: Mapping[str, Tensor], prefix: str) -> dict[str, Tensor]:
+    """Return the entries whose names start in some way, without that."""
+    return {name.removeprefix(prefix): value.clone() for name, value in state.items() if name.startswith(prefix)}
+
+
+def generator_states(generators: Sequence[torch.Generator]) -> dict[str, Tensor]:
+    """Return the states of generators by names."""
+    return {f"noise.{i}": each.get_state() for i, each in enumerate(generators)}
+
+
+def set_generators(generators: Sequence[torch.Generator], state: Mapping[str, Tensor]) -> None:
+    """Take over states of generators."""
+    for i, each in enumerate(generators):
+        each.set_state(state[f"noise.{i}"])
+
+
+def same_shape(name: str, here: Tensor, there: Tensor) -> Tensor:
+    """Return a tensor, or raise an error where another is not of its shape and type."""
+    if here.shape != there.shape or here.dtype != there.dtype:
+        raise ValueError(f"its {name} has shape {tuple(there.shape)}, the training has {tuple(here.shape)}")
+    return here
 
 
 def _groups(module: nn.Module) -> list[dict[str, object]]:

@@ -7,7 +7,7 @@ gradients: it trains on a GPU and is the reference of the compiled one.
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from itertools import pairwise
 from typing import TypeAlias, cast
@@ -22,7 +22,10 @@ from svnn.estimators.training._module_trainer import (
     Optimiser,
     Validation,
     decay_at,
+    generator_states,
     readout_rate,
+    same_shape,
+    set_generators,
     watched_members,
 )
 from svnn.nn import SVNN, CovarianceFilter
@@ -32,6 +35,8 @@ from svnn.nn._shifted import PowerSignals, SpectralSignals
 #: Adam's running means of gradients and of their squares, and what keeps its division finite.
 BETAS, TINY = (0.9, 0.999), 1e-8
 _EVALUATE_VALUES = 2**24
+#: What of a trainer changes in training, beside its steps and generators.
+_STATE = ("theta", "moments", "average", "best")
 #: A number, on a GPU perhaps in its memory.
 Number: TypeAlias = float | Tensor
 #: Shifted signals: side by side in one tensor (t, N, P), or in the eigenbasis.
@@ -248,6 +253,16 @@ class StackedTrainer(Trainer):
     def keep(self, members: Sequence[int]) -> None:
         for member in members:
             self.best[member].copy_(self.average[member])
+
+    def state(self) -> dict[str, Tensor]:
+        found = {name: getattr(self, name) for name in _STATE} | generator_states(self.noise)
+        return {**found, "steps": torch.tensor(self.steps)}
+
+    def load_state(self, state: Mapping[str, Tensor]) -> None:
+        for name in _STATE:
+            same_shape(name, getattr(self, name), state[name]).copy_(state[name])  # recordings read these very tensors
+        self.steps = int(state["steps"])
+        set_generators(self.noise, state)
 
     def restore(self) -> None:
         self.average = self.best

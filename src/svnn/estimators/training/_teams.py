@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 
 import numpy as np
 from torch import Tensor
@@ -34,6 +34,14 @@ class Teams(Trainer):
     def keep(self, members: Sequence[int]) -> None:
         for team, _, own in self._dealt(np.array(members, dtype=np.intp)):
             team.keep(own.tolist())
+
+    def state(self) -> dict[str, Tensor]:
+        return {f"team {i}.{name}": v for i, team in enumerate(self.teams) for name, v in team.state().items()}
+
+    def load_state(self, state: Mapping[str, Tensor]) -> None:
+        for i, team in enumerate(self.teams):
+            start = f"team {i}."
+            team.load_state({name.removeprefix(start): v for name, v in state.items() if name.startswith(start)})
 
     def restore(self) -> None:
         for team in self.teams:

@@ -83,7 +83,7 @@ def on_both(model: Network, C: MatrixLike, C_hat: MatrixLike) -> tuple[Network, 
         before, after = A * factors[0], B * factors[1]
         return model, Shifts(in_fastest_form(before), in_fastest_form(after), scales[0] or 1.0)
     # For another number of features the estimator checks that it can run there, and takes another scale.
-    model = model if n == model.n_features_in_ else model.on(C)
+    model = model if n == model.n_features_in_ else model._on(C)
     scale, use = model._scale, str(model._as_trained("use"))
     # Estimators hold their matrix in single precision: the bound is for the network that predicts.
     before, after = (scaled(M, scale, use).astype(np.float32).astype(np.float64) for M in (A, B))

@@ -1,0 +1,198 @@
+"""A covariance per sample: as many dense matrices as signals."""
+
+from __future__ import annotations
+
+import operator as python_operator
+from collections.abc import Callable, Iterator
+from typing import Any
+
+import numpy as np
+import scipy.sparse as sp
+import torch
+from torch import Tensor
+
+from svnn.functional._matrix import numpy_values
+from svnn.operators._dense import DenseOperator
+from svnn.operators._operator import CovarianceOperator
+from svnn.operators._per_sample import PerSample, leading_of_batch
+
+
+class BatchedOperator(PerSample):
+    """B matrices (B, N, N), stored densely: sample b is shifted by matrix b. Gradients reach them if they ask for them.
+
+    A batch is what a loop over its samples is: ``normalized`` divides every matrix by its own norm, and ``scale`` has
+    a number for each. :func:`svnn.as_operator` makes one from any tensor or array of shape (B, N, N), after a check.
+    The tensor is kept as it is, not copied. For matrices of different sizes there is :func:`svnn.operators.pack`.
+
+    Parameters
+    ----------
+    matrices : Tensor of shape (B, N, N)
+
+    Shapes
+    ------
+    x : (B, N, F) or (…, B, N, F); the result has the same shape. ``to_dense`` gives the matrices (B, N, N),
+    ``to_scipy`` and ``edge_index`` the block-diagonal matrix of them all, as in PyTorch Geometric's ``Batch``.
+
+    Examples
+    --------
+    >>> import torch
+    >>> from svnn import as_operator
+    >>> from svnn.nn import SVNN
+    >>> per_subject = as_operator(torch.eye(4).expand(3, 4, 4))
+    >>> (per_subject @ torch.ones(3, 4, 2)).shape
+    torch.Size([3, 4, 2])
+    >>> SVNN(2, 1)(torch.ones(3, 4, 2), per_subject).shape
+    torch.Size([3, 1])
+
+    Where rows share the covariance of a group, an index says which one each row has:
+
+    >>> group = torch.tensor([0, 0, 2, 1, 2])
+    >>> SVNN(2, 1)(torch.ones(5, 4, 2), per_subject[group]).shape
+    torch.Size([5, 1])
+    """
+
+    backend = "batched"
+
+    def __init__(self, matrices: Tensor) -> None:
+        if matrices.ndim != 3 or matrices.shape[1] != matrices.shape[2] or not matrices.numel():
+            raise ValueError(f"matrices must have shape (B, N, N), got {tuple(matrices.shape)}.")
+        self.matrices = matrices
+        self.shape = tuple(matrices.shape)
+        self.n_samples = len(matrices)
+
+    def __len__(self) -> int:
+        return self.n_samples
+
+    def __iter__(self) -> Iterator[CovarianceOperator]:
+        return (self[i] for i in range(self.n_samples))
+
+    def __getitem__(self, index: Any) -> Any:
+        """Return the operator of one sample (an integer), or of some: a slice, integers or a mask.
+
+        The same sample may be taken many times, as where rows share the covariance of their group. The matrices are
+        not repeated then, and what is known of them, as their norms, is not computed again.
+        """
+        from svnn.operators._selected import SelectedOperator
+
+        if isinstance(index, (int, np.integer)) or (isinstance(index, Tensor) and not index.ndim):
+            return self._sample(python_operator.index(index))
+        found = torch.arange(self.n_samples)[index.cpu() if isinstance(index, Tensor) else index]
+        return SelectedOperator(self, found.to(self.device))
+
+    def _sample(self, i: int) -> DenseOperator:
+        if not -self.n_samples <= i < self.n_samples:
+            raise IndexError(f"sample {i} of an operator of {self.n_samples} samples.")
+
+        def make() -> DenseOperator:
+            one = DenseOperator(self.matrices[i])
+            one.scale = None if self.scale is None else float(self.scale[i])
+            return one
+
+        return self._cached(("sample", i % self.n_samples), make)
+
+    def _in_dtype_of(self, x: Tensor) -> CovarianceOperator:
+        b, n, _ = self.shape
+        if isinstance(x, Tensor) and (x.ndim < 3 or x.shape[-3:-1] != (b, n)):
+            raise ValueError(
+                f"x must have shape (..., {b}, {n}, F) for an operator of {b} samples on {n} nodes, "
+                f"got {tuple(x.shape)}."
+            )
+        return super()._in_dtype_of(x)
+
+    def _matmul(self, x: Tensor) -> Tensor:
+        if x.shape[:-2] == (self.n_samples,):
+            return torch.bmm(self.matrices, x)
+        columns = x.reshape(-1, *self.shape[:2], x.shape[-1]).permute(1, 2, 0, 3)  # (B, N, …, F)
+        shifted = torch.bmm(self.matrices, columns.flatten(2)).unflatten(2, columns.shape[2:])
+        return shifted.permute(2, 0, 1, 3).reshape(x.shape)
+
+    def _batched_matmul(self, x: Tensor) -> Tensor:
+        return self._matmul(x)
+
+    def _leading(self, vectors: bool) -> tuple[Tensor, Tensor | None]:
+        return leading_of_batch(self.matrices, vectors)
+
+    def _traced_normalized(self) -> BatchedOperator:
+        norms = torch.linalg.eigvalsh(self.matrices).abs().amax(-1)
+        divided = BatchedOperator(self.matrices / torch.where(norms > 0, norms, 1.0)[:, None, None])
+        divided._divided_in_trace = True
+        return divided
+
+    def _sums(self, u: Tensor) -> Tensor:
+        return u.sum((-2, -1))
+
+    @property
+    def density(self) -> float:
+        return self.nnz / (self.n_samples * self.shape[-1] ** 2)
+
+    def _check_tensors(self) -> None:
+        if tuple(self.matrices.shape) != self.shape:
+            raise ValueError(f"matrices must have shape {self.shape}, got {tuple(self.matrices.shape)}.")
+
+    def _tensors(self) -> tuple[Tensor, ...]:
+        return (self.matrices,)
+
+    def _map(self, function: Callable[[Tensor], Tensor], factor: float | Tensor = 1.0) -> None:
+        self.matrices = function(self.matrices)
+        if isinstance(factor, Tensor):
+            factor = factor.to(self.matrices).view(-1, 1, 1)
+        self.matrices = self.matrices * factor
+
+    def to_dense(self) -> Tensor:
+        return self.matrices.clone()
+
+    def to_scipy(self) -> sp.csr_array:
+        return sp.csr_array(sp.block_diag(list(numpy_values(self.to_dense())), format="csr"))
+
+    def edge_index(self) -> tuple[Tensor, Tensor]:
+        dense = self.to_dense()
+        sample, row, column = dense.nonzero(as_tuple=True)
+        first = sample * self.shape[-1]
+        return torch.stack([first + row, first + column]), dense[sample, row, column]
+
+
+def checked_batch(C: np.ndarray | Tensor, name: str = "C") -> Tensor:
+    """Return a copy of a batch of symmetric matrices (B, N, N); a tensor that is learned comes back as it is.
+
+    The checks are those of a single matrix, over the whole batch at once; what is wrong is said of the first sample
+    that it is wrong with.
+
+    Examples
+    --------
+    >>> checked_batch(np.array([[[1.0]], [[np.nan]]]))
+    Traceback (most recent call last):
+        ...
+    ValueError: C[1] holds NaN or infinite values; remove or impute them, or estimate it without them.
+    """
+    if not isinstance(C, Tensor):
+        if C.dtype.kind not in "fiub":
+            raise ValueError(f"{name} must be matrices of real numbers, got dtype {C.dtype}.")
+        kept = C.dtype.kind == "f" and C.dtype.itemsize <= 8
+        C = torch.from_numpy(np.array(C, dtype=C.dtype.newbyteorder("=") if kept else np.float64, order="C"))
+    elif C.is_complex():
+        raise ValueError(f"{name} must be real, got complex numbers.")
+    elif not C.requires_grad:
+        C = C.clone(memory_format=torch.contiguous_format)
+    C = C if C.is_floating_point() else C.double()
+    if C.shape[1] != C.shape[2] or not C.numel():
+        raise ValueError(f"{name} must be at least one square matrix for each sample, got shape {tuple(C.shape)}.")
+    values = C.detach()
+    if not bool(values.sum().isfinite()):  # one pass says no in almost all cases
+        finite = values.isfinite().flatten(1).all(1)
+        if not bool(finite.all()):
+            first = int(finite.logical_not().nonzero()[0])
+            raise ValueError(
+                f"{name}[{first}] holds NaN or infinite values; remove or impute them, or estimate it without them."
+            )
+    if torch.equal(values, values.mT):
+        return C
+    difference, size = ((values - values.mT).abs().amax((1, 2)), values.abs().amax((1, 2)))
+    wrong = (difference > (1e-2 if C.dtype.itemsize == 2 else 1e-5) * size).nonzero()
+    if len(wrong):
+        first = int(wrong[0])
+        raise ValueError(
+            f"{name}[{first}] is not symmetric: entries differ by up to {float(difference[first]):.3g} from their "
+            f"mirror images (the largest entry is {float(size[first]):.3g}). If that is rounding, pass "
+            f"({name} + {name}.mT) / 2."
+        )
+    return C if C.requires_grad else 0.5 * C + 0.5 * C.mT

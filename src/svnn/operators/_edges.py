@@ -1,0 +1,136 @@
+"""A graph of edges and weights as an operator."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import numpy as np
+import torch
+from torch import Tensor
+
+from svnn.operators._bank_costs import SMALL
+from svnn.operators._csr import CSROperator
+from svnn.operators._packed import PackedOperator
+
+if TYPE_CHECKING:
+    from svnn._types import ColumnLike, DataLike
+
+#: Weights that differ from those of the way back by less than this, relative to the largest, differ by rounding.
+_ROUNDING = 1e-5
+
+
+def from_edges(
+    edge_index: DataLike,
+    edge_weight: ColumnLike | None = None,
+    n_nodes: int | None = None,
+    batch: ColumnLike | None = None,
+) -> CSROperator:
+    """Return the operator of a graph that is given by its edges, as PyTorch Geometric gives it (which is not needed).
+
+    Parameters
+    ----------
+    edge_index : integers of shape (2, E)
+        The two nodes of every edge. An edge stands there both ways, (i, j) and (j, i); (i, i) is an entry of the
+        diagonal. The weights of an edge that is given several times are added up.
+    edge_weight : numbers of shape (E,) or (E, 1), optional
+        The entries of the matrix; 1 by default. Gradients reach a tensor that asks for them.
+    n_nodes : int, optional
+        N; by default the largest node of all edges, plus one.
+    batch : integers of shape (N,), optional
+        The graph of every node, in ascending order, where there are several graphs; N is its length then.
+
+    Returns
+    -------
+    CSROperator; with ``batch`` a PackedOperator, for which networks have an output for every graph
+
+    Raises
+    ------
+    ValueError
+        Where the matrix is not symmetric, or nodes, weights or graphs make no sense.
+
+    Examples
+    --------
+    >>> import torch
+    >>> edges = torch.tensor([[0, 1, 1, 2], [1, 0, 2, 1]])
+    >>> from_edges(edges, torch.tensor([2.0, 2.0, 3.0, 3.0])).to_dense()
+    tensor([[0., 2., 0.],
+            [2., 0., 3.],
+            [0., 3., 0.]])
+    """
+    pairs = _tensor(edge_index)
+    if pairs.ndim != 2 or len(pairs) != 2 or pairs.is_floating_point() or pairs.is_complex():
+        raise ValueError(f"edge_index must be integers of shape (2, E), got {pairs.dtype} {tuple(pairs.shape)}.")
+    pairs = pairs.long()
+    weights = torch.ones(pairs.shape[1], device=pairs.device) if edge_weight is None else _tensor(edge_weight)
+    weights = weights[:, 0] if weights.ndim == 2 and weights.shape[1] == 1 else weights
+    if weights.shape != pairs.shape[1:] or weights.is_complex():
+        raise ValueError(
+            f"edge_weight must have a number for each of the {pairs.shape[1]} edges, got shape {tuple(weights.shape)}."
+        )
+    weights = weights if weights.is_floating_point() else weights.double()
+    if weights.device != pairs.device:
+        raise ValueError(
+            f"edge_weight is on {weights.device}, edge_index on {pairs.device}; move one with .to(device)."
+        )
+    if not bool(torch.isfinite(weights.detach()).all()):
+        raise ValueError("edge_weight holds NaN or infinite values; remove those edges.")
+    sizes = None if batch is None else _sizes(_tensor(batch))
+    n = _n_nodes(pairs, n_nodes if sizes is None else sum(sizes))
+    rows, columns, values = _entries(pairs, weights, n)
+    counts = torch.bincount(rows, minlength=n)
+    arrays = values, columns, torch.cat([counts.new_zeros(1), counts.cumsum(0)])
+    if sizes is not None:
+        return PackedOperator(*arrays, sizes)
+    operator = CSROperator(*arrays)
+    operator.adaptive = not weights.requires_grad and n > SMALL
+    return operator
+
+
+def _tensor(values: DataLike) -> Tensor:
+    return values if isinstance(values, Tensor) else torch.as_tensor(np.array(values))
+
+
+def _n_nodes(pairs: Tensor, n_nodes: int | None) -> int:
+    low, high = (int(pairs.min()), int(pairs.max())) if pairs.numel() else (0, -1)
+    if low < 0:
+        raise ValueError(f"edge_index holds node {low}; nodes are counted from 0.")
+    if n_nodes is None:
+        n_nodes = high + 1
+    if n_nodes < 1 or int(n_nodes) != n_nodes:
+        raise ValueError(f"n_nodes must be an integer >= 1, got {n_nodes!r}; a graph without edges needs it.")
+    if high >= n_nodes:
+        raise ValueError(f"edge_index holds node {high}, but there are {n_nodes} nodes; see n_nodes.")
+    return int(n_nodes)
+
+
+def _sizes(batch: Tensor) -> list[int]:
+    """Return the number of nodes of every graph."""
+    steps = batch.diff()
+    if batch.ndim != 1 or not len(batch) or int(batch[0]) != 0 or bool(((steps != 0) & (steps != 1)).any()):
+        raise ValueError("batch must name the graph of each node in ascending order, 0, …, 0, 1, …, and skip none.")
+    sizes: list[int] = torch.bincount(batch.long()).tolist()
+    return sizes
+
+
+def _entries(pairs: Tensor, weights: Tensor, n: int) -> tuple[Tensor, Tensor, Tensor]:
+    """Return rows, columns and values of the entries by rows, each once, after a look at the ways back."""
+    keys, place = torch.unique(pairs[0] * n + pairs[1], return_inverse=True)
+    values = weights.new_zeros(len(keys)).index_add(0, place, weights)
+    rows, columns = keys // n, keys % n
+    mirrored = columns * n + rows
+    back = torch.searchsorted(keys, mirrored).clamp(max=max(len(keys) - 1, 0))
+    there = keys[back] == mirrored
+    difference = values.detach() - torch.where(there, values.detach()[back], 0)
+    largest = float(values.detach().abs().max()) if len(values) else 0.0
+    wrong = (difference.abs() > _ROUNDING * largest).nonzero()
+    if len(wrong):
+        first = int(wrong[0])
+        i, j, weight = int(rows[first]), int(columns[first]), float(values[first])
+        other = f"has weight {float(values[back[first]]):.4g}" if bool(there[first]) else "is missing"
+        raise ValueError(
+            f"the graph is not symmetric: edge ({i}, {j}) has weight {weight:.4g}, ({j}, {i}) {other}. "
+            "Give every edge both ways with one weight, as torch_geometric.utils.to_undirected does."
+        )
+    if not weights.requires_grad:
+        values = torch.where(there, 0.5 * (values + values[back]), values)
+    return rows, columns, values

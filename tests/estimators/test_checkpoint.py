@@ -1,0 +1,163 @@
+"""A fit that is killed goes on from its checkpoint, as if nothing had happened."""
+
+from __future__ import annotations
+
+import signal
+import subprocess
+import sys
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+import svnn
+from estimators.killed_fit import CASES, data, model, targets
+from svnn import SVNNRegressor
+from svnn.estimators._model_file import ModelFileError, read_model
+from svnn.estimators.baselines import MLPRegressor
+from svnn.estimators.training import CompiledTrainer, ModuleTrainer, StackedTrainer
+
+
+def outputs(fitted, X):
+    return fitted.predict_proba(X) if hasattr(fitted, "predict_proba") else fitted.predict(X)
+
+
+class Interrupted(Exception):
+    """What stops a fit in these tests, as Ctrl-C would."""
+
+
+def interrupted(fit, X, y, epoch):
+    """Run a fit up to an epoch."""
+
+    def stop(record):
+        if record["epoch"] == epoch:
+            raise Interrupted
+
+    with pytest.raises(Interrupted):
+        fit.set_params(callbacks=[stop]).fit(X, y)
+    fit.set_params(callbacks=())
+
+
+@pytest.mark.skipif(not hasattr(signal, "SIGKILL"), reason="there is no such signal")
+@pytest.mark.parametrize("case", ["compiled", "classifier", "modules"])
+def test_a_killed_fit_goes_on(case, tmp_path):
+    path = tmp_path / "fit.checkpoint"
+    program = Path(__file__).with_name("killed_fit.py")
+    died = subprocess.run([sys.executable, program, case, path, "8"], check=False, capture_output=True)
+    assert died.returncode == -signal.SIGKILL, died.stderr.decode()
+    assert read_model(path)[1]["course"]["epoch"] == 7
+    X, y = data()
+    whole = model(case).fit(X, targets(case, y))
+    seen = []
+    resumed = model(case, checkpoint=path, callbacks=[lambda record: seen.append(record["epoch"])])
+    resumed.fit(X, targets(case, y))
+    assert seen[0] == 8  # it did not train the first epochs again
+    np.testing.assert_array_equal(outputs(resumed, X), outputs(whole, X))
+    assert resumed.history_ == whole.history_ and resumed.n_iter_ == whole.n_iter_
+    assert not path.exists()
+
+
+@pytest.mark.parametrize("epoch", [2, 5])
+@pytest.mark.parametrize("case", CASES)
+def test_every_way_to_train_goes_on(case, epoch, tmp_path):
+    X, y = data()
+    y = targets(case, y)
+    whole = model(case).fit(X, y)
+    resumed = model(case, checkpoint=tmp_path / "fit")
+    interrupted(resumed, X, y, epoch)
+    interrupted(resumed, X, y, epoch + 1)  # twice
+    np.testing.assert_array_equal(outputs(resumed.fit(X, y), X), outputs(whole, X))
+    assert resumed.history_ == whole.history_
+
+
+def test_the_trainers_are_those_that_are_meant(monkeypatch, tmp_path):
+    seen = set()
+    for kind in (CompiledTrainer, StackedTrainer, ModuleTrainer):
+        inside = kind.state
+
+        def state(self, inside=inside):
+            seen.add(type(self))
+            return inside(self)
+
+        monkeypatch.setattr(kind, "state", state)
+    X, y = data()
+    for case in ("compiled", "modules"):
+        model(case, checkpoint=str(tmp_path / "fit")).set_params(max_epochs=2).fit(X, y)
+    assert ModuleTrainer in seen and seen & {CompiledTrainer, StackedTrainer}
+
+
+def test_without_the_kernel(tmp_path, monkeypatch):
+    monkeypatch.setattr("svnn.estimators._member_training.has_kernel", lambda plan, device: False)
+    X, y = data()
+    whole, resumed = model("compiled").fit(X, y), model("compiled", checkpoint=tmp_path / "fit")
+    interrupted(resumed, X, y, 6)
+    np.testing.assert_array_equal(resumed.fit(X, y).predict(X), whole.predict(X))
+
+
+def test_a_baseline_goes_on(tmp_path):
+    X, y = data()
+    options = {"max_epochs": 10, "random_state": 0, "checkpoint_seconds": 0}
+    whole, resumed = MLPRegressor(**options).fit(X, y), MLPRegressor(checkpoint=tmp_path / "fit", **options)
+    interrupted(resumed, X, y, 4)
+    np.testing.assert_array_equal(resumed.fit(X, y).predict(X), whole.predict(X))
+
+
+def test_a_checkpoint_of_another_fit_is_an_error_and_stays(tmp_path):
+    path, (X, y) = tmp_path / "fit", data()
+    interrupted(model("compiled", checkpoint=path), X, y, 3)
+    before = path.read_bytes()
+    changed = [
+        (X + 1e-9, y, {}),
+        (X, y + np.eye(150)[0], {}),
+        (X, y, {"lr": 0.02}),
+        (X, y, {"random_state": 4}),
+        (X, y, {"covariance": "soft"}),
+        (X, y, {"loss": "squared"}),
+    ]
+    for X_other, y_other, parameters in changed:
+        with pytest.raises(ValueError, match=r"is that of a fit with other data, parameters.*delete it"):
+            model("compiled", checkpoint=path).set_params(**parameters).fit(X_other, y_other)
+        assert path.read_bytes() == before
+    same = model("compiled", checkpoint=path).set_params(verbose=1, checkpoint_seconds=5).fit(X, y)
+    np.testing.assert_array_equal(same.predict(X), model("compiled").fit(X, y).predict(X))
+
+
+def test_damaged_and_foreign_files(tmp_path):
+    path, (X, y) = tmp_path / "fit", data()
+    interrupted(model("compiled", checkpoint=path), X, y, 3)
+    good = path.read_bytes()
+    for bad in (good[:-100], good[:-1] + bytes([good[-1] ^ 1]), b"", b"nothing"):
+        path.write_bytes(bad)
+        with pytest.raises(ModelFileError, match=r"the checkpoint cannot be used.*Delete it"):
+            model("compiled", checkpoint=path).fit(X, y)
+        assert path.read_bytes() == bad
+    SVNNRegressor(max_epochs=2, random_state=0).fit(X, y).save(path)
+    with pytest.raises(ModelFileError, match="is not the checkpoint of a training"):
+        model("compiled", checkpoint=path).fit(X, y)
+    path.write_bytes(good)
+    with pytest.raises(ModelFileError, match="not svnn's"):
+        svnn.load(path)
+
+
+def test_it_needs_a_seed_and_a_folder(tmp_path):
+    X, y = data()
+    with pytest.raises(ValueError, match="needs an integer as random_state, got None"):
+        SVNNRegressor(checkpoint=tmp_path / "fit").fit(X, y)
+    with pytest.raises(FileNotFoundError, match="there is no folder"):
+        model("compiled", checkpoint=tmp_path / "none" / "fit").fit(X, y)
+    with pytest.raises(ValueError, match="checkpoint_seconds must be"):
+        SVNNRegressor(checkpoint_seconds=-1).fit(X, y)
+
+
+def test_nothing_is_written_before_its_time(tmp_path):
+    X, y = data()
+    fit = model("compiled", checkpoint=tmp_path / "fit").set_params(checkpoint_seconds=1e6)
+    interrupted(fit, X, y, 5)
+    assert not list(tmp_path.iterdir())
+
+
+def test_a_model_with_a_checkpoint_can_be_saved(tmp_path):
+    X, y = data()
+    fit = model("compiled", checkpoint=tmp_path / "fit").fit(X, y)
+    fit.save(tmp_path / "model")
+    assert svnn.load(tmp_path / "model").checkpoint is None

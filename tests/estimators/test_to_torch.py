@@ -1,0 +1,259 @@
+"""The plain torch module of a fitted model predicts what the model predicts, for every option."""
+
+from __future__ import annotations
+
+import copy
+import io
+import pickle
+import subprocess
+import sys
+
+import numpy as np
+import pytest
+import torch
+
+from inspected_models import QUICK, REGRESSORS, numbers, signals
+from svnn import ACV, HardThreshold, SVNNClassifier, SVNNRegressor, load
+from svnn.estimators import _plain_shift
+from svnn.estimators._plain_shift import DenseProduct, LowRankProduct, Powers, SparseProduct, StackedShifts, plain_shift
+from svnn.nn import Members
+from svnn.operators import as_operator, from_data
+
+MODELS = {
+    **REGRESSORS,
+    "deep": {"hidden": (5, 4, 3), "batch_norm": True, "use": "covariance", "order": 3},
+    "every shift drawn": {"covariance": ACV(density=0.5), "resample": "shift"},
+    "no blend": {"blend": False, "members": 3},
+    "linear head": {"mlp": (), "heads": 2},
+    "two heads": {"mlp": (6, 5)},
+    **{f"with {name}": {"activation": name} for name in ("leaky_relu", "elu", "gelu", "tanh", "identity")},
+}
+
+
+def counting(model):
+    """Let all parts of a fitted model count, whatever their weights: parts of weight zero are left out."""
+    if isinstance(model.module_, Members):
+        n = len(model.module_.weights)
+        model.module_.weights.copy_(torch.arange(1, n + 1) / (n * (n + 1) / 2))
+    return model
+
+
+def outputs(model, X, dtype=torch.float64):
+    return model.to_torch(dtype)(torch.as_tensor(X)).numpy()
+
+
+@pytest.mark.parametrize("options", MODELS.values(), ids=MODELS)
+@pytest.mark.parametrize("n_values", [None, 3], ids=["one value", "three values"])
+def test_predictions_are_those_of_the_model(options, n_values):
+    X = signals(n_samples=260, n_values=n_values)  # of which enough are held out to blend
+    y = numbers(X)
+    model = counting(SVNNRegressor(**{**QUICK, **options}).fit(X, y))
+    expected, spread = model.predict(X), y.std()
+    np.testing.assert_allclose(outputs(model, X), expected, rtol=0, atol=1e-9 * spread)
+    single = outputs(model, X, torch.float32)
+    assert single.dtype == np.float32
+    np.testing.assert_allclose(single, expected, rtol=0, atol=1e-5 * spread)
+    np.testing.assert_allclose(outputs(model, X[:1]), expected[:1], rtol=0, atol=1e-9 * spread)
+
+
+@pytest.mark.parametrize("members", [1, 4])
+def test_probabilities_are_those_of_the_model(iris, members):
+    X, y = iris
+    model = counting(SVNNClassifier(**{**QUICK, "members": members, "max_epochs": 20}).fit(X, y))
+    found = outputs(model, X)
+    np.testing.assert_allclose(found, model.predict_proba(X), atol=1e-9)
+    np.testing.assert_array_equal(model.classes_[found.argmax(1)], model.predict(X))
+
+
+def test_targets_keep_their_shape():
+    X = signals()
+    for y in (numbers(X)[:, None], np.stack([numbers(X), X[:, 1]], 1)):
+        model = SVNNRegressor(**QUICK).fit(X, y)
+        np.testing.assert_allclose(outputs(model, X), model.predict(X), atol=1e-8)
+        assert outputs(model, X).shape == y.shape
+
+
+def test_one_feature_and_one_column_of_values():
+    X = signals()
+    model = SVNNRegressor(**QUICK).fit(X[:, :1], numbers(X))
+    np.testing.assert_allclose(outputs(model, X[:, :1]), model.predict(X[:, :1]), atol=1e-8)
+    np.testing.assert_array_equal(outputs(model, X[:, :1, None]), outputs(model, X[:, :1]))
+
+
+def test_a_constant_feature_and_rows_without_it():
+    X = signals()
+    X[:, 3] = 0.1
+    model = SVNNRegressor(**QUICK).fit(X, numbers(X))
+    np.testing.assert_allclose(outputs(model, X), model.predict(X), atol=1e-8)
+
+
+def test_a_model_on_another_covariance_and_of_another_size():
+    X = signals()
+    model = SVNNRegressor(**QUICK, readout="mean").fit(X, numbers(X))
+    moved = model.on(HardThreshold(density=0.3), X)
+    np.testing.assert_allclose(outputs(moved, X), moved.predict(X), atol=1e-8)
+    smaller = model.on("sample", X[:, :5])
+    np.testing.assert_allclose(outputs(smaller, X[:, :5]), smaller.predict(X[:, :5]), atol=1e-8)
+
+
+def test_a_loaded_model(tmp_path):
+    X = signals()
+    model = SVNNRegressor(**QUICK).fit(X, numbers(X))
+    model.save(tmp_path / "m.safetensors")
+    np.testing.assert_array_equal(outputs(load(tmp_path / "m.safetensors"), X), outputs(model, X))
+
+
+# -- what is left out, and how shifts are stored ----------------------------------------------------
+
+
+def fitted_blend():
+    X = signals(n_samples=260)
+    model = SVNNRegressor(**{**QUICK, "members": 4}).fit(X, numbers(X))
+    assert isinstance(model.module_, Members) and len(model.module_.weights) == 5
+    return model, X
+
+
+@pytest.mark.parametrize(
+    "weights", [[0, 0, 0.5, 0.1, 0.4], [0.5, 0.1, 0, 0, 0.4], [0, 0, 0, 0, 1], [0.5, 0.5, 0, 0, 0]]
+)
+def test_parts_that_do_not_count_are_left_out(weights):
+    model, X = fitted_blend()
+    model.module_.weights.copy_(torch.tensor(weights))
+    module = model.to_torch(torch.float64)
+    np.testing.assert_allclose(module(torch.as_tensor(X)).numpy(), model.predict(X), atol=1e-8)
+    names = " ".join(module.state_dict())
+    assert ("matrices" in names) == any(weights[:2])  # members without edges need no shift
+    assert ("linear" in names) == bool(weights[-1]) and ("network" in names) == any(weights[:-1])
+
+
+def test_the_shift_of_several_layers_is_stored_once():
+    X = signals()
+    model = SVNNRegressor(**QUICK, hidden=(4, 4, 4)).fit(X, numbers(X))
+    assert sum("matrices" in name for name in model.to_torch().state_dict()) == 1
+
+
+def random_matrix(n, density=1.0):
+    rng = np.random.default_rng(n)
+    A = rng.standard_normal((n, n)) * (rng.random((n, n)) < density)
+    return A + A.T + 3 * np.eye(n)
+
+
+def filtered(shift, x, weight):
+    return shift.module(x) @ shift.rewritten(weight).flatten(0, 1)
+
+
+@pytest.mark.parametrize("kind", ["stacked", "dense", "csr", "lowrank", "signed lowrank"])
+@pytest.mark.parametrize("order", [0, 1, 4])
+def test_every_shift_is_the_operator(kind, order, monkeypatch):
+    monkeypatch.setattr(_plain_shift, "DENSE_NODES", 10)
+    monkeypatch.setattr(_plain_shift, "STACKED_VALUES", 10_000 if kind == "stacked" else -1)
+    rng = np.random.default_rng(0)
+    if kind == "lowrank":
+        operator, expected = from_data(rng.standard_normal((5, 30))), LowRankProduct
+    elif kind == "signed lowrank":
+        U = np.linalg.qr(rng.standard_normal((30, 4)))[0]
+        operator, expected = as_operator((U * [2, 1, -1, -3]) @ U.T, backend="lowrank"), LowRankProduct
+    else:
+        C = random_matrix(30, 0.02 if kind == "csr" else 1.0)
+        operator = as_operator(C, backend="csr" if kind == "csr" else "dense")
+        expected = SparseProduct if kind == "csr" else DenseProduct
+    shift = plain_shift(operator, order, operator.to_dense().numpy())
+    assert isinstance(shift.module, StackedShifts if kind == "stacked" else Powers)
+    assert kind == "stacked" or isinstance(shift.module.product, expected)
+    x = torch.from_numpy(rng.standard_normal((4, 30, 2)))
+    weight = torch.from_numpy(rng.standard_normal((order + 1, 2, 3)))
+    wanted = operator.filter(x, weight)
+    torch.testing.assert_close(filtered(shift, x, weight), wanted, rtol=0, atol=1e-9 * float(wanted.abs().max()))
+    assert shift.module(x).abs().max() < 100  # whatever the size of the matrix
+
+
+def test_sparse_matrices_that_are_small_or_full_are_stored_dense(monkeypatch):
+    small, full = (random_matrix(50, density) for density in (0.02, 0.4))
+    assert isinstance(plain_shift(as_operator(small, backend="csr"), 2, small).module, StackedShifts)
+    monkeypatch.setattr(_plain_shift, "DENSE_NODES", 10)
+    assert isinstance(plain_shift(as_operator(small, backend="csr"), 2, small).module, Powers)
+    assert isinstance(plain_shift(as_operator(full, backend="csr"), 2, full).module, StackedShifts)
+
+
+@pytest.mark.parametrize("C", [np.eye(4), np.zeros((4, 4)), np.diag([1.0, 1, 1, 1 + 1e-12]), np.array([[2.0]])])
+def test_matrices_without_a_spread_of_eigenvalues(C):
+    operator = as_operator(C)
+    shift = plain_shift(operator, 2, C)
+    x = torch.arange(len(C), dtype=torch.float64).add(1)[None, :, None]
+    weight = torch.tensor([0.5, -2.0, 1.5], dtype=torch.float64)[:, None, None]
+    torch.testing.assert_close(filtered(shift, x, weight), operator.filter(x, weight))
+
+
+def test_orthonormal_polynomials_keep_the_digits_that_powers_lose(monkeypatch):
+    """The plain reference is a filter of powers: in single precision predictions lose more than one digit with it."""
+    X = signals()
+    model = SVNNRegressor(**QUICK).fit(X, numbers(X))
+    error = abs(outputs(model, X, torch.float32) - model.predict(X)).max()
+    monkeypatch.setattr(_plain_shift, "STACKED_VALUES", -1)
+    np.testing.assert_allclose(outputs(model, X), model.predict(X), atol=1e-8)
+    assert abs(outputs(model, X, torch.float32) - model.predict(X)).max() > 10 * error
+
+
+# -- a torch module like any other -----------------------------------------------------------------
+
+
+def test_it_is_a_plain_module_in_evaluation_mode():
+    X = signals()
+    module = SVNNRegressor(**QUICK, dropout=0.5, batch_norm=True).fit(X, numbers(X)).to_torch()
+    assert not module.training and not any(p.requires_grad for p in module.parameters())
+    types = {type(part).__module__ for part in module.modules()}
+    assert all(name.startswith("torch.") for name in types)
+    with torch.inference_mode():
+        x = torch.as_tensor(X)
+    torch.testing.assert_close(module.train()(x), module.eval()(x), rtol=0, atol=0)
+
+
+def test_state_moves_and_saves():
+    X = torch.as_tensor(signals())
+    module = SVNNRegressor(**QUICK).fit(X, numbers(X.numpy())).to_torch()
+    other = copy.deepcopy(module)
+    for value in other.state_dict().values():
+        value.zero_()
+    assert other(X).abs().max() == 0 or not torch.isfinite(other(X)).all()
+    file = io.BytesIO()
+    torch.save(module.state_dict(), file)
+    file.seek(0)
+    other.load_state_dict(torch.load(file, weights_only=True))
+    torch.testing.assert_close(other(X), module(X), rtol=0, atol=0)
+    assert module.double()(X).dtype == torch.float64 and module.float()(X).dtype == torch.float32
+
+
+def test_it_runs_where_svnn_cannot_be_imported(tmp_path):
+    X = signals()
+    model = SVNNRegressor(**QUICK, hidden=(4, 3), batch_norm=True).fit(X, numbers(X))
+    (tmp_path / "m.pickle").write_bytes(pickle.dumps((model.to_torch(), torch.tensor(X))))
+    code = (
+        "import pickle, sys; sys.modules['svnn'] = None; module, X = pickle.load(open(sys.argv[1], 'rb')); "
+        "print(float(module(X)[3]))"
+    )
+    done = subprocess.run([sys.executable, "-c", code, str(tmp_path / "m.pickle")], capture_output=True, text=True)
+    assert done.returncode == 0, done.stderr
+    assert float(done.stdout) == pytest.approx(model.predict(X)[3], rel=1e-5)
+
+
+def test_gradients_reach_the_input():
+    X = torch.as_tensor(signals())[:3].requires_grad_()
+    model = SVNNRegressor(**QUICK).fit(signals(), numbers(signals()))
+    model.to_torch(torch.float64)(X).sum().backward()
+    step = np.zeros(7)
+    step[2] = 1e-5
+    slope = (model.predict(X.detach().numpy() + step) - model.predict(X.detach().numpy() - step)) / 2e-5
+    np.testing.assert_allclose(X.grad[:, 2], slope, rtol=1e-5, atol=1e-7)
+
+
+def test_bad_requests_say_what_is_wrong():
+    X = signals()
+    with pytest.raises(ValueError, match="not fitted"):
+        SVNNRegressor().to_torch()
+    model = SVNNRegressor(**QUICK).fit(X, numbers(X))
+    with pytest.raises(ValueError, match=r"dtype must be torch.float32 or torch.float64, got torch.float16"):
+        model.to_torch(torch.float16)
+    with pytest.raises(AssertionError, match=r"X must have shape \(t, 7\)"):
+        model.to_torch()(torch.zeros(5, 8))
+    with pytest.raises(RuntimeError, match="shape"):
+        model.to_torch()(torch.zeros(5, 7, 2))
