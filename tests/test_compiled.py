@@ -18,7 +18,7 @@ from svnn.operators import _cpu_passes
 
 
 def kernels_of_tiles():
-    data = tiles.read(np.array([[0.0, 1.0], [1.0, 0.0]]), None, correlations=False, limit=10**6)
+    data = tiles.read(np.array([[0.0, 1.0], [1.0, 0.0]]), None, correlations=False, limit=10**6, kind="pearson")
     return tiles.Tiles(data, limit=10**6).kernels
 
 

@@ -14,6 +14,7 @@ from sklearn.utils.estimator_checks import parametrize_with_checks
 from svnn.covariance import ACV, RCV, AdaptiveThreshold, GraphicalLasso, HardThreshold, SampleCovariance, SoftThreshold
 from svnn.covariance._covariance import Sparsifier
 from svnn.covariance._resolve import OURS
+from svnn.covariance._scatter import ScatterEstimator
 from svnn.testing import check_covariance
 
 #: The estimators as they come. A new one is tested as soon as it has a name.
@@ -29,7 +30,8 @@ SPARSIFIERS = [
     RCV(p=0.4, random_state=0),
     RCV(p=0.4, unbiased=True, random_state=0),
 ]
-OTHERS = [estimator for estimator in DEFAULTS if not isinstance(estimator, Sparsifier)]
+#: Robust scatters have other variances and locations than the sample, and are tested in a file of their own.
+OTHERS = [estimator for estimator in DEFAULTS if not isinstance(estimator, (Sparsifier, ScatterEstimator))]
 ALL = [*OTHERS, GraphicalLasso(alpha=0.3), *SPARSIFIERS]
 every = pytest.mark.parametrize("estimator", ALL, ids=str)
 sparsifiers = pytest.mark.parametrize("estimator", SPARSIFIERS, ids=str)

@@ -4,10 +4,13 @@ from svnn.covariance._acv import ACV
 from svnn.covariance._adaptive_threshold import AdaptiveThreshold
 from svnn.covariance._graphical_lasso import ConvergenceError, GraphicalLasso
 from svnn.covariance._hard_threshold import HardThreshold
+from svnn.covariance._huber import HuberCovariance
 from svnn.covariance._rcv import RCV
 from svnn.covariance._resolve import resolve
 from svnn.covariance._sample_covariance import SampleCovariance
 from svnn.covariance._soft_threshold import SoftThreshold
+from svnn.covariance._spectral import Spectral
+from svnn.covariance._tyler import TylerCovariance
 from svnn.covariance._within_class import WithinClass
 
 __all__ = [
@@ -17,8 +20,11 @@ __all__ = [
     "ConvergenceError",
     "GraphicalLasso",
     "HardThreshold",
+    "HuberCovariance",
     "SampleCovariance",
     "SoftThreshold",
+    "Spectral",
+    "TylerCovariance",
     "WithinClass",
     "resolve",
 ]

@@ -97,7 +97,7 @@ class ACV(Sparsifier):
         from svnn.covariance import tiles
 
         rng, limit = generator(self.random_state), tiles.memory_bytes(self.memory_limit)
-        data = tiles.read(X, sample_weight, correlations=False, limit=limit)
+        data = tiles.read(X, sample_weight, correlations=False, limit=limit, kind=self.correlation)
         slope = tiles.slope(tiles.Tiles(data, limit, bool(self.verbose)), self.density, self.max_over)
         found = self._draw_from_tiles(data, slope, rng)
         return Estimate(found.matrix, found.location, {"slope_": slope, "_observations_": data})

@@ -47,6 +47,12 @@ class AdaptiveThreshold(Sparsifier):
     )
 
     def _from_moments(self, X: AnyArray, moments: Moments, sample_weight: ColumnLike | None) -> Estimate:
+        if self.base is not None or self.correlation == "kendall":
+            what = 'correlation="kendall"' if self.base is None else f"base={self.base!r}"
+            raise ValueError(
+                f"AdaptiveThreshold needs the products behind every covariance, which {what} has not; use "
+                'correlation="spearman" or "biweight", or HardThreshold.'
+            )
         spread = product_deviations(X, moments, sample_weight)
         threshold = self.delta * spread * (math.log(X.shape[1]) / moments.n_samples) ** 0.5
         C = RULES[self.rule](moments.covariance, threshold, self.keep_diagonal)
@@ -56,7 +62,7 @@ class AdaptiveThreshold(Sparsifier):
         from svnn.covariance import tiles
 
         limit = tiles.memory_bytes(self.memory_limit)
-        data = tiles.read(X, sample_weight, correlations=True, limit=limit)
+        data = tiles.read(X, sample_weight, correlations=True, limit=limit, kind=self.correlation)
         grid = tiles.Tiles(data, limit, bool(self.verbose))
         found = tiles.adaptive(grid, self.rule, float(self.delta), bool(self.keep_diagonal))
         return Estimate(found.matrix, found.location, {})

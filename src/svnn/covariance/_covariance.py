@@ -13,6 +13,7 @@ from sklearn.utils import Tags
 from sklearn.utils.validation import check_is_fitted
 
 from svnn._parameters import (
+    anything,
     boolean,
     check_parameters,
     declared,
@@ -25,11 +26,12 @@ from svnn._parameters import (
     parameter,
 )
 from svnn._summary import FittedSummary, kept_edges
-from svnn._types import AnyArray, ColumnLike, DataLike, Matrix, MatrixLike
+from svnn._types import AnyArray, ColumnLike, DataLike, HasFit, Matrix, MatrixLike
 from svnn._validation import at_once, check_data, unless
+from svnn.covariance._correlation import CORRELATIONS, DOC, not_plain, see
 from svnn.covariance._gaussian import log_likelihood, precision, squared_distances, squared_norm
 from svnn.covariance._running_moments import Totals, add_rows, decaying, totals
-from svnn.functional import Moments, psd_repair, sample_moments
+from svnn.functional import Moments, psd_repair
 from svnn.functional._array import is_torch, namespace, to_numpy
 from svnn.functional._matrix import numpy_matrix
 
@@ -173,8 +175,13 @@ class Estimate(NamedTuple):
     if_diagonal: str = ""
 
 
+def is_plain(estimator: Sparsifier) -> bool:
+    """Tell whether it is the sample covariance that is sparsified."""
+    return estimator.correlation == "pearson" and estimator.base is None
+
+
 def _why_not(estimator: Sparsifier) -> str:
-    return estimator._needs_rows()
+    return estimator._needs_rows() if is_plain(estimator) else not_plain(estimator.correlation)
 
 
 @declared
@@ -185,6 +192,15 @@ class Sparsifier(CovarianceEstimator):
     Both return an :class:`Estimate` and change nothing; ``fit`` stores what they return.
     """
 
+    correlation: str = parameter(default="pearson", rule=one_of(*CORRELATIONS), doc=DOC)
+    base: str | HasFit | None = parameter(
+        default=None,
+        rule=anything("str, estimator or None"),
+        doc="""Another covariance to sparsify than the sample covariance: a name such as "tyler", or any estimator with
+        ``fit`` and ``covariance_``; see :func:`svnn.covariance.resolve`. Not together with a ``correlation``, and up to
+        ``dense_limit`` features.""",
+        instead_of=("correlation",),
+    )
     psd: str | None = parameter(
         default=None,
         rule=one_of(None, "load", "shrink", "clip"),
@@ -194,7 +210,8 @@ class Sparsifier(CovarianceEstimator):
         default="raise",
         rule=one_of("raise", "pairwise"),
         doc="""What to do about NaN. "pairwise" takes each entry over the t samples where both features are observed;
-        the result need not be positive semidefinite.""",
+        the result need not be positive semidefinite. Ranks and medians of a feature are those of its observed
+        values.""",
     )
     halflife: float | None = parameter(
         default=None,
@@ -256,8 +273,9 @@ class Sparsifier(CovarianceEstimator):
         weight = decaying(sample_weight, self.halflife, data)
         if data.shape[1] > self.dense_limit:
             return self._take(self._from_tiles(data, weight))
-        if self.missing == "pairwise":
-            return self._take(self._from_moments(data, sample_moments(data, 0, weight, self.missing), weight))
+        if self.missing == "pairwise" or not is_plain(self):
+            seen = see(data, weight, self.correlation, self.missing, self.base)
+            return self._take(self._from_moments(*seen[:3])._replace(location=seen.location))
         found = totals(data, weight)
         self._take(self._from_moments(data, found.moments(), weight))
         self._totals_ = found
@@ -349,6 +367,12 @@ class Sparsifier(CovarianceEstimator):
         shape = np.shape(X) if unread else ()
         data = self._check(X, lazy=len(shape) in (2, 3) and shape[1] > self.dense_limit)
         n = data.shape[1]
+        if n > self.dense_limit and (self.base is not None or self.correlation == "kendall"):
+            what = 'correlation="kendall"' if self.base is None else f"base={self.base!r}"
+            raise ValueError(
+                f"{what} needs all pairs of its {n} features at once, more than dense_limit={self.dense_limit}; use "
+                'correlation="spearman" or "biweight", or raise dense_limit.'
+            )
         if n > self.dense_limit and self.psd == "clip":
             raise ValueError(
                 f'psd="clip" gives a dense matrix, of {n} features here, more than dense_limit={self.dense_limit}; '

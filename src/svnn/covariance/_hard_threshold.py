@@ -10,12 +10,12 @@ import numpy as np
 
 from svnn._parameters import boolean, declared, either, fitted, integer, number, parameter, seed, share
 from svnn._types import AnyArray, Array, ColumnLike, Numbers, RandomState
+from svnn.covariance._correlation import moments_by, stand_in_table
 from svnn.covariance._covariance import Estimate, Sparsifier
 from svnn.functional import (
     Moments,
     largest_pairs,
     pairs_for_density,
-    sample_moments,
     threshold_for_density,
     top_k_pairs,
     top_k_thresholds,
@@ -167,7 +167,7 @@ def threshold_tiles(
 
     correlations = estimator.density is None and estimator.top_k is None and isinstance(estimator.tau, str)
     limit, tau = tiles.memory_bytes(estimator.memory_limit), None
-    data = tiles.read(X, sample_weight, correlations=correlations, limit=limit)
+    data = tiles.read(X, sample_weight, correlations=correlations, limit=limit, kind=estimator.correlation)
     grid, keep = tiles.Tiles(data, limit, bool(estimator.verbose)), bool(estimator.keep_diagonal)
     if estimator.density is not None:
         found = tiles.at_density(grid, rule, pairs_for_density(X.shape[1], estimator.density), keep)
@@ -220,6 +220,9 @@ def one_threshold(
         if X.shape[1] > _CV_FEATURES:
             X = X[:, np.sort(generator(estimator.random_state).choice(X.shape[1], _CV_FEATURES, replace=False))]
         X = as_floating(X)
+        if estimator.correlation != "pearson":  # up to dense_limit features the table stands in already
+            table: Any = X
+            X, sample_weight, _ = stand_in_table(table, sample_weight, estimator.correlation)
     seen: Any = X  # an array or a tensor
     tau = cross_validated_tau(estimator, rule, seen, sample_weight)
     return tau / n_samples**0.5, tau
@@ -246,8 +249,8 @@ def cross_validated_tau(
     for _ in range(estimator.n_splits):
         order = rng.permutation(t)
         try:
-            train, t1 = _correlations(X, order[held_out:], weight, estimator.missing)
-            test, _ = _correlations(X, order[:held_out], weight, estimator.missing)
+            train, t1 = _correlations(estimator, X, order[held_out:], weight)
+            test, _ = _correlations(estimator, X, order[:held_out], weight)
         except ValueError as error:
             raise ValueError(f'tau="cv" cannot split this data: {error} Or use tau="universal".') from error
         for i, tau in enumerate(grid):
@@ -256,8 +259,11 @@ def cross_validated_tau(
     return float(grid[np.argmin(risk)])
 
 
-def _correlations(X: Array, rows: np.ndarray, weight: Array, missing: str) -> tuple[Array, Any]:
-    _, C, t = sample_moments(X[rows], 0, weight[rows], missing)
+def _correlations(
+    estimator: HardThreshold | SoftThreshold, X: Array, rows: np.ndarray, weight: Array
+) -> tuple[Array, Any]:
+    part: Any = X[rows]
+    _, C, t = moments_by(part, weight[rows], estimator.correlation, estimator.missing, estimator.base)
     sd = namespace(X).clip(C.diagonal(), 0, None) ** 0.5
     sd = namespace(X).where(sd > 0, sd, 1 + 0 * sd)
     return C / (sd[:, None] * sd), t

@@ -15,9 +15,11 @@ from svnn.covariance._adaptive_threshold import AdaptiveThreshold
 from svnn.covariance._covariance import CovarianceEstimator
 from svnn.covariance._graphical_lasso import GraphicalLasso
 from svnn.covariance._hard_threshold import HardThreshold
+from svnn.covariance._huber import HuberCovariance
 from svnn.covariance._rcv import RCV
 from svnn.covariance._sample_covariance import SampleCovariance
 from svnn.covariance._soft_threshold import SoftThreshold
+from svnn.covariance._tyler import TylerCovariance
 
 Estimator = TypeVar("Estimator", bound=HasFit)
 
@@ -33,6 +35,8 @@ OURS: dict[str, type[CovarianceEstimator]] = {
     "acv": ACV,
     "rcv": RCV,
     "graphical_lasso": GraphicalLasso,
+    "tyler": TylerCovariance,
+    "huber": HuberCovariance,
 }
 #: All names that ``covariance=`` takes.
 NAMES: dict[str, type[BaseEstimator]] = {**OURS, "ledoit_wolf": LedoitWolf, "oas": OAS}
@@ -51,7 +55,7 @@ def resolve(covariance: str | HasFit, seed: int | None = None) -> HasFit:
     Traceback (most recent call last):
         ...
     ValueError: covariance='banded' is not known; use 'sample', 'hard', 'soft', 'adaptive', 'acv', \
-'rcv', 'graphical_lasso', 'ledoit_wolf', 'oas' or any estimator with fit and covariance_.
+'rcv', 'graphical_lasso', 'tyler', 'huber', 'ledoit_wolf', 'oas' or any estimator with fit and covariance_.
     """
     if isinstance(covariance, str):
         if covariance not in NAMES:

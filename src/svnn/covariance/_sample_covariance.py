@@ -7,10 +7,14 @@ from typing import Any, Self
 
 from svnn._parameters import check_parameters, declared, fitted, number, parameter
 from svnn._types import AnyArray, ColumnLike, DataLike
-from svnn._validation import at_once
+from svnn._validation import at_once, unless
+from svnn.covariance._correlation import not_plain, see
 from svnn.covariance._covariance import CovarianceEstimator, Sparsifier, totals_before
 from svnn.covariance._running_moments import Totals, add_rows, decaying
-from svnn.functional import sample_moments
+
+
+def _why_not(estimator: SampleCovariance) -> str:
+    return "" if estimator.correlation == "pearson" else not_plain(estimator.correlation)
 
 
 @declared
@@ -48,6 +52,7 @@ class SampleCovariance(CovarianceEstimator):
     ddof: float = parameter(
         default=0, rule=number(-math.inf), doc="What is taken from the number of samples; the paper divides by ``t``."
     )
+    correlation: str = parameter(default=Sparsifier.correlation, like=Sparsifier)
     missing: str = parameter(default=Sparsifier.missing, like=Sparsifier)
     halflife: float | None = parameter(default=Sparsifier.halflife, like=Sparsifier)
 
@@ -62,12 +67,14 @@ class SampleCovariance(CovarianceEstimator):
         """Estimate the covariance of ``X``, of shape (t, N) or (t, N, F); see :meth:`HardThreshold.fit`."""
         check_parameters(self)
         data: Any = self._check(X)
-        if self.missing == "raise":
+        if self.missing == "raise" and self.correlation == "pearson":
             return self._set(add_rows(None, data, sample_weight, self.halflife))
         weight = decaying(sample_weight, self.halflife, data)
-        self.location_, self.covariance_, self.n_samples_ = sample_moments(data, self.ddof, weight, self.missing)
+        seen = see(data, weight, self.correlation, self.missing, ddof=self.ddof)
+        self.location_, (_, self.covariance_, self.n_samples_) = seen.location, seen.moments
         return self
 
+    @unless(_why_not)
     @at_once
     def partial_fit(self, X: DataLike, y: object = None, sample_weight: ColumnLike | None = None) -> Self:
         """Add the rows of ``X`` to those seen before.

@@ -16,7 +16,7 @@ import torch
 from torch import Tensor
 
 from svnn._types import HasCovariance, Matrix
-from svnn.covariance import WithinClass
+from svnn.covariance import Spectral, WithinClass
 from svnn.covariance._resolve import OURS
 from svnn.covariance._running_moments import Totals
 from svnn.estimators._model_file import Json
@@ -36,7 +36,7 @@ _THEIRS = (
 )
 #: The covariance estimators that a file may name. A name in a file is looked up here and nowhere else.
 _COVARIANCES: dict[str, type] = {
-    **{f"svnn.{each.__name__}": each for each in (*OURS.values(), WithinClass)},
+    **{f"svnn.{each.__name__}": each for each in (*OURS.values(), WithinClass, Spectral)},
     **{f"sklearn.{each.__name__}": each for each in _THEIRS},
 }
 #: Bytes that all labels may take in memory: their type is a claim of the file.

@@ -3,6 +3,7 @@
 The estimators in :mod:`svnn.covariance` do little more than call them and store the results.
 """
 
+from svnn.functional.kendall import kendall_tau
 from svnn.functional.logarithm import log_covariance, log_eigenvalues
 from svnn.functional.masks import floor_probabilities, sparsify
 from svnn.functional.moments import Moments, product_variances, sample_moments
@@ -29,6 +30,7 @@ __all__ = [
     "adaptive_lasso_threshold",
     "floor_probabilities",
     "hard_threshold",
+    "kendall_tau",
     "largest_pairs",
     "log_covariance",
     "log_eigenvalues",

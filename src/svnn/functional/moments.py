@@ -91,13 +91,7 @@ def _pairwise_moments(X: Array, weight: Array, ddof: float) -> Moments:
     """Return the moments of data with missing values, each pair over the rows where both features are known."""
     xp = namespace(X)
     rows, weight = observations(X, weight)
-    known = ~xp.isnan(rows)
-    if not bool(known.any(0).all()):
-        column = int(xp.nonzero(~known.any(0))[0][0])
-        raise ValueError(f"feature {column} has no observed value (of positive weight); drop it.")
-    # A missing value is replaced by the smallest one of its feature, and gets weight zero.
-    filled = xp.where(known, rows, xp.amin(xp.where(known, rows, xp.inf + xp.zeros_like(rows)), 0))
-    known = xp.where(known, xp.ones_like(rows), xp.zeros_like(rows))
+    filled, known = fill_missing(rows)
     weight = weight[:, None]
     location, rest, unit, constant, *_ = centre(filled, weight * known / (weight * known).sum(0))
     rest = rest * known
@@ -120,6 +114,17 @@ def _pairwise_moments(X: Array, weight: Array, ddof: float) -> Moments:
     effective = xp.where(unknown, ddof + xp.ones_like(effective), effective)
     covariance = xp.where(unknown, xp.zeros_like(covariance), covariance / (1 - ddof / effective))
     return Moments(location, (covariance + covariance.T) / 2, effective)
+
+
+def fill_missing(rows: Array) -> tuple[Array, Array]:
+    """Return a table with the smallest value of its column for every NaN, and a table of ones that is zero there."""
+    xp = namespace(rows)
+    known = ~xp.isnan(rows)
+    if not bool(known.any(0).all()):
+        column = int(xp.nonzero(~known.any(0))[0][0])
+        raise ValueError(f"feature {column} has no observed value (of positive weight); drop it.")
+    filled = xp.where(known, rows, xp.amin(xp.where(known, rows, xp.inf + xp.zeros_like(rows)), 0))
+    return filled, xp.where(known, xp.ones_like(rows), xp.zeros_like(rows))
 
 
 # -- variances of products ------------------------------------------------------------------------

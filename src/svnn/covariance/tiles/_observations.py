@@ -21,6 +21,7 @@ from svnn._types import AnyArray, ColumnLike, DataLike
 from svnn.functional._array import as_floating, is_torch, to_numpy
 from svnn.functional._centring import check_variances, is_constant, power_of_two
 from svnn.functional.moments import check_weight, effective_samples
+from svnn.functional.stand_ins import stand_in
 
 #: Features are padded with empty ones to a multiple of this, the width of what is scanned at once.
 CHUNK = 128
@@ -54,8 +55,10 @@ class Observations(NamedTuple):
     as_tensor: bool
 
 
-def read(X: AnyArray, sample_weight: ColumnLike | None, *, correlations: bool, limit: int) -> Observations:
+def read(X: AnyArray, sample_weight: ColumnLike | None, *, correlations: bool, limit: int, kind: str) -> Observations:
     """Read ``X``, of shape (t, N) or (t, N, F), some features at a time; raise where a value is not finite.
+
+    ``kind`` is "pearson", or that of a table which stands in for the data, see :mod:`svnn.functional.stand_ins`.
 
     Means and variances are taken in double precision. On the scale of correlations features are divided by their
     standard deviation, otherwise all by the same power of two, which is exact. Constant features become exactly zero,
@@ -103,12 +106,17 @@ def read(X: AnyArray, sample_weight: ColumnLike | None, *, correlations: bool, l
         size[a:b] = unit = power_of_two(torch.maximum(low.abs(), high.abs()))
         if bool((unit != 1).any()):
             part /= unit[:, None]
+        values = None if kind == "pearson" else part.clone()
         mean = torch.mv(part, share)
         part -= mean[:, None]
         missed = torch.mv(part, share)  # by the rounding of the mean
         part -= missed[:, None]
         location[a:b] = ((mean + missed) * unit).clamp(low, high)
         part.masked_fill_(constant[a:b, None], 0)
+        if values is not None:
+            deviation = torch.mv(part**2, share).sqrt()
+            middle, part[:] = _stand_in(kind, values, share, mean + missed, deviation)
+            location[a:b] = (middle * unit).clamp(low, high)
         if root is not None:
             part *= root
         torch.linalg.vector_norm(part, dim=1, out=variance[a:b])
@@ -149,6 +157,18 @@ def _copy_features(X: AnyArray, a: int, b: int, rows: Tensor | None, out: Tensor
         table = X[:, a:b] if rows is None else X[rows.numpy(), a:b]
         table = table if X.ndim == 2 else table.swapaxes(1, 2).reshape(-1, b - a)
         np.copyto(out.numpy(), table.T, casting="unsafe")
+
+
+def _stand_in(kind: str, *tensors: Tensor) -> tuple[Tensor, Tensor]:
+    """Return the locations and values of :func:`stand_in`.
+
+    On a CPU numpy computes them: it sorts rows of 500 values in 16 ns a value, torch in 54 (one thread of an EPYC).
+    """
+    values, weight, location, deviation = tensors
+    if values.device.type != "cpu":
+        return stand_in(values, weight, kind, location, deviation)
+    found = stand_in(values.numpy(), weight.numpy(), kind, location.numpy(), deviation.numpy())
+    return torch.from_numpy(found.location), torch.from_numpy(found.values)
 
 
 def _common_unit(spread: Tensor) -> float:
