@@ -2,23 +2,31 @@
 
 from svnn.covariance._acv import ACV
 from svnn.covariance._adaptive_threshold import AdaptiveThreshold
+from svnn.covariance._banding import Banding
+from svnn.covariance._factor_threshold import FactorThreshold
 from svnn.covariance._graphical_lasso import ConvergenceError, GraphicalLasso
 from svnn.covariance._hard_threshold import HardThreshold
 from svnn.covariance._rcv import RCV
 from svnn.covariance._resolve import resolve
 from svnn.covariance._sample_covariance import SampleCovariance
+from svnn.covariance._significant_edges import SignificantEdges
 from svnn.covariance._soft_threshold import SoftThreshold
+from svnn.covariance._tapering import Tapering
 from svnn.covariance._within_class import WithinClass
 
 __all__ = [
     "ACV",
     "RCV",
     "AdaptiveThreshold",
+    "Banding",
     "ConvergenceError",
+    "FactorThreshold",
     "GraphicalLasso",
     "HardThreshold",
     "SampleCovariance",
+    "SignificantEdges",
     "SoftThreshold",
+    "Tapering",
     "WithinClass",
     "resolve",
 ]

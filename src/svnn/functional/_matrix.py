@@ -14,6 +14,7 @@ import numpy as np
 import scipy.sparse as sp
 
 from svnn.functional._array import is_torch
+from svnn.functional.low_rank import LowRankPlusSparse
 
 if TYPE_CHECKING:
     from torch import Tensor
@@ -97,6 +98,8 @@ def own_matrix(C: MatrixLike, name: str = "C") -> Matrix | Tensor:
         scale = 1.0 if matrix.scale is None else matrix.scale
         matrix = matrix.to_scipy() if matrix.backend == "csr" and not matrix.requires_grad else matrix.to_dense()
         matrix = matrix if scale == 1.0 else matrix * scale
+    elif isinstance(matrix, LowRankPlusSparse):
+        matrix = matrix.toarray()
     if is_torch(matrix):
         if matrix.is_complex():
             raise ValueError(f"{name} must be real, got complex numbers.")
@@ -122,6 +125,12 @@ def own_matrix(C: MatrixLike, name: str = "C") -> Matrix | Tensor:
     if array.dtype.kind not in "fiubO" or (array.dtype.kind == "O" and not array.ndim):
         raise ValueError(f"{name} must be a matrix of real numbers, got {type(C).__name__} of dtype {array.dtype}.")
     return array
+
+
+def factored_matrix(C: MatrixLike) -> LowRankPlusSparse | None:
+    """Return the factors and the sparse rest of a matrix, or of a fitted estimator that has them; else None."""
+    parts = getattr(C, "parts_", C)
+    return parts if isinstance(parts, LowRankPlusSparse) else None
 
 
 def plain_values(matrix: Matrix | Tensor) -> Matrix:

@@ -6,12 +6,14 @@ from svnn.operators._csr import CSROperator
 from svnn.operators._dense import DenseOperator
 from svnn.operators._lowrank import LowRankOperator, from_data
 from svnn.operators._operator import CovarianceOperator
+from svnn.operators._sum import SumOperator
 
 __all__ = [
     "CSROperator",
     "CovarianceOperator",
     "DenseOperator",
     "LowRankOperator",
+    "SumOperator",
     "as_operator",
     "choose_backend",
     "from_data",
