@@ -111,5 +111,6 @@ class Banding(Sparsifier):
 
 def _candidates(n: int) -> list[int]:
     """Return the widths to compare: all narrow ones, then some, up to all features and to a taper over them."""
-    wider = np.geomspace(_NARROW, n - 1, max(int(10 * np.log(max(n / _NARROW, 1))), 1)) if n > _NARROW else []
-    return sorted({*range(min(_NARROW, n)), *(int(width) for width in wider), n - 1, 2 * (n - 1)})
+    steps = int(10 * np.log(max(n / _NARROW, 1)))
+    wider = {int(width) for width in np.geomspace(_NARROW, max(n - 1, _NARROW), steps)}
+    return sorted({*range(min(_NARROW, n)), *(width for width in wider if width < n), n - 1, 2 * (n - 1)})

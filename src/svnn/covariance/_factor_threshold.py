@@ -55,8 +55,8 @@ class FactorThreshold(Sparsifier):
 
     With more than ``dense_limit`` features the N×N matrix is never formed: ``covariance_`` is a
     :class:`svnn.functional.LowRankPlusSparse` then, which holds ``loadings_`` and a sparse ``residual_covariance_``.
-    :func:`svnn.as_operator` of the fitted estimator is a :class:`svnn.operators.SumOperator` for any number of features:
-    its shift costs ``2 N r + nnz``.
+    For any number of features :func:`svnn.as_operator` of the fitted estimator is a
+    :class:`svnn.operators.SumOperator`, whose shift costs ``2 N r + nnz``.
 
     References
     ----------
@@ -133,7 +133,7 @@ class FactorThreshold(Sparsifier):
         edges = kept_edges(n, off_diagonal_density(self.residual_covariance_), "the residuals")
         return {"features": f"N = {n:,}", "factors": f"{r} factor{'s' * (r != 1)}", "graph": edges}
 
-    def _from_moments(self, X: AnyArray, moments: Moments, sample_weight: ColumnLike | None) -> Estimate:
+    def _from_moments(self, X: Any, moments: Moments, sample_weight: ColumnLike | None) -> Estimate:
         C = moments.covariance
         xp, n = namespace(C), len(C)
         sd = xp.clip(C.diagonal(), 0, None) ** 0.5
@@ -147,7 +147,7 @@ class FactorThreshold(Sparsifier):
         rest = C - _symmetric(loadings @ loadings.T)
         left = rest.diagonal() > NO_RESIDUAL * C.diagonal()
         rest = xp.where((left[:, None] & left) | ~off_diagonal(C), rest, 0 * rest)
-        factors = residuals = None
+        factors, residuals = None, X
         if not bool(xp.isnan(X).any()):
             weight = check_weight(sample_weight, X)
             rows, _ = observations(X, weight)
@@ -187,10 +187,8 @@ class FactorThreshold(Sparsifier):
             cut, _ = one_threshold(threshold, self.rule, X, data.n_samples, None)
         grid = tiles.Tiles(data, limit, bool(self.verbose))
         location, matrix, _ = tiles.above_threshold(grid, self.rule, float(cut))
-        loadings, factors = (part.to(data.dtype) for part in (loadings, factors))
-        if not data.as_tensor:
-            loadings, factors = loadings.numpy(), factors.numpy()
-        return self._estimate(loadings, factors, Estimate(matrix, location, {"threshold_": cut, "tau_": tau}))
+        B, F = (part.to(data.dtype) if data.as_tensor else part.to(data.dtype).numpy() for part in (loadings, factors))
+        return self._estimate(B, F, Estimate(matrix, location, {"threshold_": cut, "tau_": tau}))
 
     def _threshold(self) -> HardThreshold:
         """Return the estimator whose parameters choose the threshold of the residuals."""
@@ -203,13 +201,13 @@ class FactorThreshold(Sparsifier):
         if self.n_factors == "auto":
             most = candidate_factors(int(total), n_samples)
             return growth_ratio_factors(eigenvalues[: most + 1], total, min(total, n_samples))
-        positive = int((eigenvalues > 1e-6 * max(total, 1)).sum())
-        if self.n_factors > positive:
+        wanted, positive = int(self.n_factors), int((eigenvalues > 1e-6 * max(total, 1)).sum())
+        if wanted > positive:
             raise ValueError(
-                f"n_factors={self.n_factors} is more than the {positive} components that the data has; "
-                'use a smaller number or "auto".'
+                f"n_factors={wanted} is more than the {positive} components that the data has; use a smaller number or "
+                '"auto".'
             )
-        return int(self.n_factors)
+        return wanted
 
     def _estimate(self, loadings: Any, factors: Any, found: Estimate) -> Estimate:
         """Return the sum of the factors and the residual covariance in ``found``, which is repaired first."""

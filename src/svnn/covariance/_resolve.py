@@ -60,7 +60,8 @@ def resolve(covariance: str | HasFit, seed: int | None = None) -> HasFit:
     Traceback (most recent call last):
         ...
     ValueError: covariance='banded' is not known; use 'sample', 'hard', 'soft', 'adaptive', 'acv', \
-'rcv', 'graphical_lasso', 'factors', 'banding', 'tapering', 'significant', 'ledoit_wolf', 'oas' or any estimator with fit and covariance_.
+'rcv', 'graphical_lasso', 'factors', 'banding', 'tapering', 'significant', \
+'ledoit_wolf', 'oas' or any estimator with fit and covariance_.
     """
     if isinstance(covariance, str):
         if covariance not in NAMES:

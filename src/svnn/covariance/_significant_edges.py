@@ -107,28 +107,30 @@ class SignificantEdges(Sparsifier):
         C: FloatArray = to_numpy(moments.covariance).astype(np.float64)
         sd = np.sqrt(np.clip(C.diagonal(), 0, None))
         varies = sd > 0
-        R = C / np.where(varies, sd, 1)[:, None] / np.where(varies, sd, 1)
+        R: FloatArray = C / np.where(varies, sd, 1)[:, None] / np.where(varies, sd, 1)
         n_samples = to_numpy(moments.n_samples)
         if self.partial and bool(np.isnan(to_numpy(X)).any()):
             raise ValueError("SignificantEdges(partial=True) needs data without NaN; impute first, or partial=False.")
         p_values = None
         if self.partial and float(n_samples) <= varies.sum():
-            rows, weight = observations(X, check_weight(sample_weight, X))
+            table = to_numpy(X)
+            rows, weight = observations(table, check_weight(sample_weight, table))
             tested = np.flatnonzero(varies)
-            Z = (to_numpy(rows) - to_numpy(moments.location))[:, tested] / sd[tested]
+            Z = (rows - to_numpy(moments.location))[:, tested] / sd[tested]
             kept = np.zeros(C.shape, dtype=bool)
-            share = np.sqrt(to_numpy(weight) / to_numpy(weight).mean())[:, None]
+            share = np.sqrt(weight / weight.mean())[:, None]
             kept[np.ix_(tested, tested)] = neighbourhoods(Z * share, float(n_samples), self.alpha, self.rule)
         else:
             if self.partial:
-                R, degrees = _partial_correlations(R, varies), float(n_samples) - varies.sum()
+                R, degrees = _partial_correlations(R, varies), n_samples - varies.sum()
             else:
                 degrees = _degrees(n_samples)
             above = np.triu(varies[:, None] & varies, 1)
             p = correlation_p_values(R, degrees)
             kept = above & (p <= largest_significant(p[above], self.alpha, self.method, int(above.sum())))
-            rows, columns = np.nonzero(kept)
-            p_values, kept = symmetric_matrix(rows, columns, p[kept], len(C)), kept | kept.T
+            i, j = np.nonzero(kept)
+            p_values = symmetric_matrix(i, j, p[i, j], len(C))
+            kept = kept | kept.T
         xp = namespace(moments.covariance)
         mask = like(kept, moments.covariance) > 0
         S: Any = moments.covariance

@@ -198,7 +198,10 @@ def known_covariance(
 
 
 def plain_covariance(matrix: MatrixLike, name: str = "covariance") -> Matrix:
-    """Return a matrix of any kind as an ndarray or a ``csr_array``; these, and factors with a sparse rest, come back as they are."""
+    """Return a matrix of any kind as an ndarray or a ``csr_array``; one of those comes back as it is.
+
+    So does a matrix of factors and a sparse rest, which may be too large to be written out.
+    """
     own = isinstance(matrix, (np.ndarray, sp.csr_array, LowRankPlusSparse))
     return matrix if own else numpy_matrix(matrix, name)
 

@@ -74,7 +74,7 @@ class LowRankPlusSparse(LinearOperator):
     def density(self) -> float:
         """Return the share of off-diagonal entries that are not zero; a sum of both parts counts as not zero."""
         n = self.shape[0]
-        loaded = self.loadings.any(1)
+        loaded = (self.loadings != 0).sum(1) > 0
         entries = self.residual.tocoo()
         apart = (entries.row != entries.col) & (entries.data != 0) & ~(loaded[entries.row] & loaded[entries.col])
         m = int(loaded.sum())

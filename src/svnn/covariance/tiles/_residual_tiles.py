@@ -60,7 +60,7 @@ def without_factors(data: Observations, vectors: Tensor, *, correlations: bool) 
 
     The table of ``data`` is overwritten. ``correlations`` says on which scale the result is to be.
     """
-    Z, n, n_rows = data.Z, data.n_features, data.Z.shape[1]
+    Z, n = data.Z, data.n_features
     spread = data.variance.sqrt()
     loadings = torch.empty((n, vectors.shape[1]), dtype=torch.float64, device=Z.device)
     size = torch.empty_like(spread)
