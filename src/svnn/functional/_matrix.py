@@ -24,6 +24,8 @@ if TYPE_CHECKING:
 #: Entries that differ from their mirror image by less than this, relative to the largest entry, differ by rounding;
 #: numbers of 16 bits have three digits.
 _ROUNDING, _HALF_ROUNDING = 1e-5, 1e-2
+#: Features up to which a matrix of factors and a sparse rest is written out where somebody needs all of it: 8.6 GB.
+_MOST_WRITTEN_OUT = 2**15
 
 
 def stored_matrix(C: MatrixLike, name: str = "C") -> Matrix | Tensor:
@@ -99,6 +101,12 @@ def own_matrix(C: MatrixLike, name: str = "C") -> Matrix | Tensor:
         matrix = matrix.to_scipy() if matrix.backend == "csr" and not matrix.requires_grad else matrix.to_dense()
         matrix = matrix if scale == 1.0 else matrix * scale
     elif isinstance(matrix, LowRankPlusSparse):
+        if matrix.shape[0] > _MOST_WRITTEN_OUT:
+            raise ValueError(
+                f"{name} is a matrix of factors and a sparse rest on {matrix.shape[0]} features, and this takes all of "
+                f"its {matrix.shape[0] ** 2 * 8 / 1e9:.3g} GB; use svnn.as_operator, or pass {name}.toarray() if there "
+                "is memory for several of it."
+            )
         matrix = matrix.toarray()
     if is_torch(matrix):
         if matrix.is_complex():

@@ -51,6 +51,8 @@ def growth_ratio_factors(eigenvalues: npt.ArrayLike, total: float, size: float) 
     most = min(int((mu > total / max(size, 1)).sum()), len(mu) - 1)
     if most < 1 or size <= 2:
         return 0
-    rest = np.clip(total - np.concatenate([[0.0], np.cumsum(mu)]), np.finfo(np.float64).tiny, None)
-    growth = np.log1p(np.concatenate([[total / np.log(size)], mu])[: most + 2] / rest[: most + 2])
-    return int(np.argmax(growth[:-1] / np.clip(growth[1:], np.finfo(np.float64).tiny, None)))
+    # Rounding may leave nothing, or less, beside the first eigenvalues.
+    least = total * np.finfo(np.float64).eps
+    rest = np.clip(total - np.concatenate([[0.0], np.cumsum(mu)]), least, None)
+    growth = np.log1p(np.clip(np.concatenate([[total / np.log(size)], mu]), least, None) / rest)[: most + 2]
+    return int(np.argmax(growth[:-1] / growth[1:]))

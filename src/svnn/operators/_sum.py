@@ -5,6 +5,7 @@ from __future__ import annotations
 import copy
 from collections.abc import Callable, Sequence
 
+import numpy as np
 import torch
 from torch import Tensor
 
@@ -61,7 +62,7 @@ class SumOperator(CovarianceOperator):
     @classmethod
     def from_matrix(cls, C: LowRankPlusSparse) -> SumOperator:
         """Store copies of the two parts of a matrix in the precision of their sum."""
-        loadings = torch.from_numpy(C.loadings.astype(C.dtype, copy=True))
+        loadings = torch.from_numpy(np.array(C.loadings, dtype=C.dtype, order="C"))
         low_rank = LowRankOperator(loadings, loadings.new_ones(loadings.shape[1]))
         return cls([low_rank, CSROperator.from_scipy(C.residual.astype(C.dtype))])
 
