@@ -5,6 +5,8 @@
 
 from __future__ import annotations
 
+from functools import partial
+
 import numpy as np
 import scipy.sparse as sp
 import torch
@@ -37,7 +39,7 @@ def bank(sizes: tuple[int, ...] = (1000, 2000, 4000, 8000)) -> str:
         with torch.no_grad():
             for operator in operators.values():
                 operator.filter(x, weight)
-            times = round_robin({name: (lambda op=op: op.filter(x, weight)) for name, op in operators.items()})
+            times = round_robin({name: partial(op.filter, x, weight) for name, op in operators.items()})
         rows.append([n, total.nnz, *(f"{1e3 * times[name]:.2f}" for name in operators)])
     return markdown(["N", "stored", "sum ms", "low rank ms", "CSR ms", "dense ms"], rows)
 

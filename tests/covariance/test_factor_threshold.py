@@ -11,6 +11,7 @@ import torch
 from sklearn.base import clone
 
 import svnn
+from model_files import forge, read
 from svnn import SVNNClassifier, SVNNRegressor, as_operator
 from svnn.covariance import FactorThreshold, HardThreshold
 from svnn.covariance.tiles import _residual_tiles as residual_tiles
@@ -219,3 +220,26 @@ def test_missing_values_have_factors_but_no_scores():
     assert fitted.n_factors_ == 3 and not hasattr(fitted, "factors_")
     with pytest.raises(ValueError, match='tau="cv" of FactorThreshold needs data without NaN'):
         FactorThreshold(missing="pairwise", tau="cv").fit(X)
+
+
+def test_forged_sums_are_refused(tmp_path):
+    X, *_ = planted(0, n=40)
+    path = tmp_path / "model.safetensors"
+    covariance = FactorThreshold(dense_limit=0)
+    SVNNRegressor(covariance=covariance, use="covariance", max_epochs=1, members=1, random_state=0).fit(
+        X, X[:, 0]
+    ).save(path)
+    tensors, header = read(path)
+    stored = header["operator"]
+    low_rank, csr = stored["parts"]
+    for parts in ([], [stored], [csr, low_rank], [low_rank], 3, [{**low_rank, "backend": "gpu"}, csr]):
+        forge(path, tensors, {**header, "operator": {**stored, "parts": parts}})
+        if parts == [low_rank]:
+            assert svnn.load(path).operator_.shape == (40, 40)  # a sum of one, which is well formed
+            continue
+        with pytest.raises(svnn.ModelFileError, match="is damaged"):
+            svnn.load(path)
+    for factored in ({}, {"loadings": 3, "residual": header["covariance"]["factored"]["residual"]}, {"other": 1}):
+        forge(path, tensors, {**header, "covariance": {"factored": factored}})
+        with pytest.raises(svnn.ModelFileError, match="is damaged"):
+            svnn.load(path)

@@ -48,9 +48,10 @@ class SignificantEdges(Sparsifier):
     .. math:: \lambda = \frac{\hat\sigma}{\sqrt t} \Phi^{-1}\left(1 - \frac{\alpha}{2 N^2}\right)
 
     for sparse graphs links two features that no path connects with a probability of at most ``alpha`` in all; there
-    are no p-values then. Both need all N features at once: the inverse takes N³ operations, the N lassos N² t in each of
-    some dozen rounds (5 to 9 seconds for 200 samples of 1000 features, 10 to 21 for 2000, on one core of an x86
-    server). More than ``dense_limit`` features are an error. Without ``partial``, more than ``dense_limit`` features are tested on tiles, in two passes.
+    are no p-values then. Both need all N features at once: the inverse takes N³ operations, the N lassos N² t in each
+    of some dozen rounds (5 to 9 seconds for 200 samples of 1000 features, 10 to 21 for 2000, on one core of an x86
+    server). More than ``dense_limit`` features are an error. Without ``partial`` these are tested on tiles, in two
+    passes.
 
     References
     ----------
