@@ -49,10 +49,10 @@ class Banding(Sparsifier):
     >>> from svnn.covariance import Banding
     >>> X = np.random.default_rng(0).standard_normal((200, 4)).cumsum(axis=1)
     >>> Banding(width=1).fit(X).covariance_.round(1)
-    array([[0.9, 0.9, 0. , 0. ],
-           [0.9, 2. , 1.8, 0. ],
-           [0. , 1.8, 2.6, 2.4],
-           [0. , 0. , 2.4, 3.2]])
+    array([[0.9, 1. , 0. , 0. ],
+           [1. , 1.9, 2. , 0. ],
+           [0. , 2. , 3.1, 3.1],
+           [0. , 0. , 3.1, 4.3]])
     """
 
     width: int | str = parameter(

@@ -35,10 +35,10 @@ class Tapering(Banding):
     >>> from svnn.covariance import Tapering
     >>> X = np.random.default_rng(0).standard_normal((200, 4)).cumsum(axis=1)
     >>> Tapering(width=4).fit(X).covariance_.round(1)
-    array([[0.9, 0.9, 0.9, 0.5],
-           [0.9, 2. , 1.8, 1.7],
-           [0.9, 1.8, 2.6, 2.4],
-           [0.5, 1.7, 2.4, 3.2]])
+    array([[0.9, 1. , 1. , 0.5],
+           [1. , 1.9, 2. , 2. ],
+           [1. , 2. , 3.1, 3.1],
+           [0.5, 2. , 3.1, 4.3]])
     """
 
     width: int | str = parameter(
