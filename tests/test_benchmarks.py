@@ -291,6 +291,8 @@ def test_compiled_networks_are_compared_with_themselves():
     assert [row["workload"] for row in rows] == [w.name for w in compiled.QUICK]
     assert all(row[name]["compiled"] > 0 and row[name]["plain"] > 0 for row in rows for name in compiled.PASSES)
     assert "4×12, 2→3, K=2, csr" in compiled.report(rows)
+
+
 def test_the_correlations_are_measured():
     rows = correlations.measure(RATES, quick=True)
     names = ["pearson", "spearman", "biweight"]

@@ -11,14 +11,29 @@ import torch
 from sklearn.base import clone
 from sklearn.utils.estimator_checks import parametrize_with_checks
 
-from svnn.covariance import ACV, RCV, AdaptiveThreshold, GraphicalLasso, HardThreshold, SampleCovariance, SoftThreshold
+from svnn.covariance import (
+    ACV,
+    RCV,
+    AdaptiveThreshold,
+    Banding,
+    FactorThreshold,
+    GraphicalLasso,
+    HardThreshold,
+    SampleCovariance,
+    SignificantEdges,
+    SoftThreshold,
+    Tapering,
+)
 from svnn.covariance._covariance import Sparsifier
 from svnn.covariance._resolve import OURS
 from svnn.covariance._scatter import ScatterEstimator
 from svnn.testing import check_covariance
 
 #: The estimators as they come. A new one is tested as soon as it has a name.
-DEFAULTS = [each().set_params(**({"random_state": 0} if hasattr(each, "sample") else {})) for each in OURS.values()]
+DEFAULTS = [
+    each().set_params(**({"random_state": 0} if hasattr(each, "sample") or hasattr(each, "width") else {}))
+    for each in OURS.values()
+]
 SPARSIFIERS = [
     *(estimator for estimator in DEFAULTS if isinstance(estimator, Sparsifier)),
     HardThreshold(density=0.3),
@@ -29,6 +44,10 @@ SPARSIFIERS = [
     ACV(density=0.4, unbiased=True, random_state=0),
     RCV(p=0.4, random_state=0),
     RCV(p=0.4, unbiased=True, random_state=0),
+    FactorThreshold(n_factors=1, rule="soft", tau=1.0),
+    FactorThreshold(n_factors=1, rule="scad", psd="load"),
+    Tapering(width=4),
+    SignificantEdges(method="by", alpha=0.2),
 ]
 #: Robust scatters have other variances and locations than the sample, and are tested in a file of their own.
 OTHERS = [estimator for estimator in DEFAULTS if not isinstance(estimator, (Sparsifier, ScatterEstimator))]
@@ -58,8 +77,8 @@ def test_scikit_learn_checks(estimator, check):
 
 
 def not_claimed(estimator):
-    """Random masks depend on the order of the features, a fixed threshold on their units."""
-    if isinstance(estimator, (ACV, RCV)):
+    """Random masks and bands depend on the order of the features, a fixed threshold on their units."""
+    if isinstance(estimator, (ACV, RCV, Banding)):
         return ["permutation"]
     return ["scaling"] if isinstance(getattr(estimator, "tau", None), float) else []
 

@@ -14,7 +14,7 @@ from sklearn.covariance import EmpiricalCovariance
 
 from strategies import covariances, seeds, tied_matrices
 from svnn import HardThreshold, as_operator, metrics, stability
-from svnn.functional import psd_repair, smallest_eigenvalue
+from svnn.functional import LowRankPlusSparse, psd_repair, smallest_eigenvalue
 from svnn.functional._matrix import numpy_matrix, own_matrix, plain_values, stored_matrix
 from svnn.operators import plain_matrix
 
@@ -65,6 +65,8 @@ KINDS = {
     "dense operator": lambda C: as_operator(C, "dense"),
     "CSR operator": lambda C: as_operator(C, "csr"),
     "low-rank operator": lambda C: as_operator(C, "lowrank"),
+    "factors and a rest": lambda C: LowRankPlusSparse(np.zeros((len(C), 1)), sp.csr_array(C)),
+    "sum operator": lambda C: as_operator(LowRankPlusSparse(np.zeros((len(C), 1)), sp.csr_array(C))),
     "normalised operator": lambda C: as_operator(C, "dense").normalized(),
     "normalised CSR operator": lambda C: as_operator(C, "csr").normalized(7.0),
     "estimator": Fitted,

@@ -13,6 +13,7 @@ import torch
 from sklearn.covariance import EmpiricalCovariance
 
 from svnn import HardThreshold, SampleCovariance, SVNNRegressor, as_operator
+from svnn.functional import LowRankPlusSparse
 from svnn.nn import SVNN
 from svnn.stability import (
     Spectrum,
@@ -53,6 +54,8 @@ FORMS = {
     "dense operator": lambda C: as_operator(C, backend="dense"),
     "CSR operator": lambda C: as_operator(C, backend="csr"),
     "low-rank operator": lambda C: as_operator(C, backend="lowrank"),
+    "factors and a rest": lambda C: LowRankPlusSparse(np.zeros((len(C), 1)), sp.csr_array(C)),
+    "sum operator": lambda C: as_operator(LowRankPlusSparse(np.zeros((len(C), 1)), sp.csr_array(C))),
     "scaled operator": lambda C: as_operator(C).normalized(7.0),
     "estimator": lambda C: SimpleNamespace(covariance_=C),
     "estimator of tensors": lambda C: SimpleNamespace(covariance_=tensor(C, "strided")),

@@ -2,14 +2,18 @@
 
 from svnn.covariance._acv import ACV
 from svnn.covariance._adaptive_threshold import AdaptiveThreshold
+from svnn.covariance._banding import Banding
+from svnn.covariance._factor_threshold import FactorThreshold
 from svnn.covariance._graphical_lasso import ConvergenceError, GraphicalLasso
 from svnn.covariance._hard_threshold import HardThreshold
 from svnn.covariance._huber import HuberCovariance
 from svnn.covariance._rcv import RCV
 from svnn.covariance._resolve import resolve
 from svnn.covariance._sample_covariance import SampleCovariance
+from svnn.covariance._significant_edges import SignificantEdges
 from svnn.covariance._soft_threshold import SoftThreshold
 from svnn.covariance._spectral import Spectral
+from svnn.covariance._tapering import Tapering
 from svnn.covariance._tyler import TylerCovariance
 from svnn.covariance._within_class import WithinClass
 
@@ -17,13 +21,17 @@ __all__ = [
     "ACV",
     "RCV",
     "AdaptiveThreshold",
+    "Banding",
     "ConvergenceError",
+    "FactorThreshold",
     "GraphicalLasso",
     "HardThreshold",
     "HuberCovariance",
     "SampleCovariance",
+    "SignificantEdges",
     "SoftThreshold",
     "Spectral",
+    "Tapering",
     "TylerCovariance",
     "WithinClass",
     "resolve",

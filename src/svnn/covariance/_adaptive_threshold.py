@@ -6,6 +6,7 @@ import math
 
 from svnn._parameters import declared, fitted, number, one_of, parameter
 from svnn._types import AnyArray, ColumnLike
+from svnn.covariance._correlation import needs_products
 from svnn.covariance._covariance import Estimate, Sparsifier
 from svnn.covariance._hard_threshold import HardThreshold
 from svnn.functional import Moments
@@ -47,12 +48,7 @@ class AdaptiveThreshold(Sparsifier):
     )
 
     def _from_moments(self, X: AnyArray, moments: Moments, sample_weight: ColumnLike | None) -> Estimate:
-        if self.base is not None or self.correlation == "kendall":
-            what = 'correlation="kendall"' if self.base is None else f"base={self.base!r}"
-            raise ValueError(
-                f"AdaptiveThreshold needs the products behind every covariance, which {what} has not; use "
-                'correlation="spearman" or "biweight", or HardThreshold.'
-            )
+        needs_products("AdaptiveThreshold", self.correlation, self.base)
         spread = product_deviations(X, moments, sample_weight)
         threshold = self.delta * spread * (math.log(X.shape[1]) / moments.n_samples) ** 0.5
         C = RULES[self.rule](moments.covariance, threshold, self.keep_diagonal)

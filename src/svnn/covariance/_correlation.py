@@ -38,6 +38,16 @@ def not_plain(correlation: str) -> str:
     )
 
 
+def needs_products(name: str, correlation: str, base: object) -> None:
+    """Raise an error where covariances do not come from products of a table, which the estimator ``name`` needs."""
+    if base is not None or correlation == "kendall":
+        what = 'correlation="kendall"' if base is None else f"base={base!r}"
+        raise ValueError(
+            f"{name} needs the products behind every covariance, which {what} has not; use "
+            'correlation="spearman" or "biweight", or HardThreshold.'
+        )
+
+
 class Seen(NamedTuple):
     """What a sparsifier sees: a table, its moments, its weights; and the location of the data itself."""
 

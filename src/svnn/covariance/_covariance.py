@@ -34,6 +34,7 @@ from svnn.covariance._running_moments import Totals, add_rows, decaying, totals
 from svnn.functional import Moments, psd_repair
 from svnn.functional._array import is_torch, namespace, to_numpy
 from svnn.functional._matrix import numpy_matrix
+from svnn.functional.low_rank import LowRankPlusSparse
 
 if TYPE_CHECKING:
     from torch import Tensor
@@ -464,6 +465,8 @@ def off_diagonal_density(C: Matrix | Tensor) -> float:
     n = C.shape[0]
     if n == 1:
         return 0.0
+    if isinstance(C, LowRankPlusSparse):
+        return C.density()
     if is_torch(C) and is_sparse(C):
         coo = C.to_sparse_coo().coalesce()
         rows, columns = coo.indices()

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Iterator
 from numbers import Real
 from typing import TYPE_CHECKING, Any, NamedTuple
 
@@ -236,27 +237,43 @@ def cross_validated_tau(
     The rows are split at random into :math:`t(1 - 1/\log t)` and :math:`t/\log t`; the risk of :math:`\tau` is the mean
     of :math:`\|\eta_{\tau/\sqrt{t_1}}(R_1) - R_2\|_F^2` over the splits.
     """
-    weight = check_weight(sample_weight, X)
-    X, weight = X[weight > 0], weight[weight > 0]
-    t, n = len(X), X.shape[1]
-    if t < 4:
-        raise ValueError(f'tau="cv" needs at least 4 samples to split, got {t}; use tau="universal".')
-    held_out = min(max(round(t / math.log(t)), 2), t - 2)
-    highest = min(4 * math.sqrt(math.log(max(n, 2))), math.sqrt(t - held_out))
+    t, n = int((check_weight(sample_weight, X) > 0).sum()), X.shape[1]
+    highest = min(4 * math.sqrt(math.log(max(n, 2))), math.sqrt(max(t - _held_out(t), 1)))
     grid = np.linspace(0, highest, _GRID_POINTS)
     risk = np.zeros(_GRID_POINTS)
-    rng = generator(estimator.random_state)
+    for train, t1, test in held_out_correlations(estimator, X, sample_weight, 'tau="cv"', 'tau="universal"'):
+        for i, tau in enumerate(grid):
+            thresholded = RULES[rule](train, tau / t1**0.5, estimator.keep_diagonal)
+            risk[i] += float(((thresholded - test) ** 2).sum())
+    return float(grid[np.argmin(risk)])
+
+
+def _held_out(t: int) -> int:
+    return min(max(round(t / math.log(max(t, 2))), 2), t - 2)
+
+
+def held_out_correlations(
+    estimator: Any, X: Array, sample_weight: ColumnLike | None, choice: str, instead: str
+) -> Iterator[tuple[Array, Any, Array]]:
+    r"""Yield the correlations of some rows, their number, and the correlations of the others, for random splits.
+
+    Of t rows :math:`t/\log t` are held out. The estimator says ``n_splits``, ``random_state`` and what to do about
+    missing values. ``choice`` is the parameter that wants this, ``instead`` what to use where it cannot be had.
+    """
+    weight = check_weight(sample_weight, X)
+    X, weight = X[weight > 0], weight[weight > 0]
+    t = len(X)
+    if t < 4:
+        raise ValueError(f"{choice} needs at least 4 samples to split, got {t}; use {instead}.")
+    held_out, rng = _held_out(t), generator(estimator.random_state)
     for _ in range(estimator.n_splits):
         order = rng.permutation(t)
         try:
             train, t1 = _correlations(estimator, X, order[held_out:], weight)
             test, _ = _correlations(estimator, X, order[:held_out], weight)
         except ValueError as error:
-            raise ValueError(f'tau="cv" cannot split this data: {error} Or use tau="universal".') from error
-        for i, tau in enumerate(grid):
-            thresholded = RULES[rule](train, tau / t1**0.5, estimator.keep_diagonal)
-            risk[i] += float(((thresholded - test) ** 2).sum())
-    return float(grid[np.argmin(risk)])
+            raise ValueError(f"{choice} cannot split this data: {error} Or use {instead}.") from error
+        yield train, t1, test
 
 
 def _correlations(

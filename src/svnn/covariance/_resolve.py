@@ -12,14 +12,19 @@ from threadpoolctl import threadpool_limits
 from svnn._types import AnyArray, ColumnLike, HasCovariance, HasFit, MatrixLike
 from svnn.covariance._acv import ACV
 from svnn.covariance._adaptive_threshold import AdaptiveThreshold
+from svnn.covariance._banding import Banding
 from svnn.covariance._covariance import CovarianceEstimator
+from svnn.covariance._factor_threshold import FactorThreshold
 from svnn.covariance._graphical_lasso import GraphicalLasso
 from svnn.covariance._hard_threshold import HardThreshold
 from svnn.covariance._huber import HuberCovariance
 from svnn.covariance._rcv import RCV
 from svnn.covariance._sample_covariance import SampleCovariance
+from svnn.covariance._significant_edges import SignificantEdges
 from svnn.covariance._soft_threshold import SoftThreshold
+from svnn.covariance._tapering import Tapering
 from svnn.covariance._tyler import TylerCovariance
+from svnn.functional._matrix import factored_matrix
 
 Estimator = TypeVar("Estimator", bound=HasFit)
 
@@ -37,6 +42,10 @@ OURS: dict[str, type[CovarianceEstimator]] = {
     "graphical_lasso": GraphicalLasso,
     "tyler": TylerCovariance,
     "huber": HuberCovariance,
+    "factors": FactorThreshold,
+    "banding": Banding,
+    "tapering": Tapering,
+    "significant": SignificantEdges,
 }
 #: All names that ``covariance=`` takes.
 NAMES: dict[str, type[BaseEstimator]] = {**OURS, "ledoit_wolf": LedoitWolf, "oas": OAS}
@@ -55,7 +64,8 @@ def resolve(covariance: str | HasFit, seed: int | None = None) -> HasFit:
     Traceback (most recent call last):
         ...
     ValueError: covariance='banded' is not known; use 'sample', 'hard', 'soft', 'adaptive', 'acv', \
-'rcv', 'graphical_lasso', 'tyler', 'huber', 'ledoit_wolf', 'oas' or any estimator with fit and covariance_.
+'rcv', 'graphical_lasso', 'tyler', 'huber', 'factors', 'banding', 'tapering', 'significant', \
+'ledoit_wolf', 'oas' or any estimator with fit and covariance_.
     """
     if isinstance(covariance, str):
         if covariance not in NAMES:
@@ -107,9 +117,12 @@ def fit_covariance(
 
 
 def shift_matrix(estimator: HasCovariance, use: str) -> MatrixLike:
-    """Return the fitted estimator's ``covariance_`` or, with ``use="precision"``, its ``precision_``."""
+    """Return the fitted estimator's ``covariance_`` or, with ``use="precision"``, its ``precision_``.
+
+    A covariance of factors and a sparse rest comes as these two, the cheaper shift.
+    """
     if use != "precision":
-        return estimator.covariance_
+        return factored_matrix(estimator) or estimator.covariance_
     precision = getattr(estimator, "precision_", None)
     if precision is None:
         raise ValueError(

@@ -27,6 +27,7 @@ from svnn.estimators._training_data import Standardizer, check_signals, relative
 from svnn.estimators.training import Shifts, plain_torch
 from svnn.functional import log_covariance
 from svnn.functional._matrix import numpy_matrix
+from svnn.functional.low_rank import LowRankPlusSparse
 from svnn.nn import SVNN, Members
 from svnn.operators import CovarianceOperator, as_operator
 
@@ -257,8 +258,12 @@ def known_covariance(
 
 
 def plain_covariance(matrix: MatrixLike, name: str = "covariance") -> Matrix:
-    """Return a matrix of any kind as an ndarray or a ``csr_array``; one of those comes back as it is."""
-    return matrix if isinstance(matrix, (np.ndarray, sp.csr_array)) else numpy_matrix(matrix, name)
+    """Return a matrix of any kind as an ndarray or a ``csr_array``; one of those comes back as it is.
+
+    So does a matrix of factors and a sparse rest, which may be too large to be written out.
+    """
+    own = isinstance(matrix, (np.ndarray, sp.csr_array, LowRankPlusSparse))
+    return matrix if own else numpy_matrix(matrix, name)
 
 
 def scaled(matrix: Matrix, scale: float, use: str) -> Matrix:

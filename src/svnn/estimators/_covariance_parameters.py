@@ -26,8 +26,9 @@ class GivenCovariance:
         default="hard",
         rule=anything("str or estimator"),
         doc="""The covariance whose polynomials filter the data: "sample" (the dense VNN), "hard", "soft", "adaptive",
-        "acv", "rcv", "ledoit_wolf", "oas", "graphical_lasso", any estimator with ``fit`` and ``covariance_`` from svnn
-        or elsewhere, or "precomputed" with ``shift=``. It is fitted on the training rows only, after standardisation.
+        "acv", "rcv", "ledoit_wolf", "oas", "graphical_lasso", "factors", "banding", "tapering", "significant", any
+        estimator with ``fit`` and ``covariance_`` from svnn or elsewhere, or "precomputed" with ``shift=``. It is
+        fitted on the training rows only, after standardisation.
         """,
     )
     shift: MatrixLike | None = parameter(

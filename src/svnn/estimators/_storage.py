@@ -35,7 +35,7 @@ from svnn.estimators._training_data import LabelTargets, NumberTargets, Standard
 from svnn.estimators.training import pick_device, plain_torch
 from svnn.nn import SVNN, Members
 from svnn.nn._layers import ACTIVATIONS
-from svnn.operators import CovarianceOperator, CSROperator, DenseOperator, LowRankOperator
+from svnn.operators import CovarianceOperator, CSROperator, DenseOperator, LowRankOperator, SumOperator
 
 #: The classes that a file may name; ``load`` adds to them those that its caller gives, and no others.
 _CLASSES: dict[str, type[CovarianceNetwork]] = {each.__name__: each for each in (SVNNRegressor, SVNNClassifier)}
@@ -58,8 +58,6 @@ def save(estimator: CovarianceNetwork, path: PathLike) -> None:
     check_is_fitted(estimator)
     _check_parameters(estimator)
     tensors: dict[str, Tensor] = {f"module.{k}": v for k, v in estimator.module_.state_dict().items()}
-    for i, values in enumerate(estimator.operator_._tensors()):
-        tensors[f"operator.{i}"] = values
     _put_standardizer(tensors, "standardizer", estimator._standardizer)
     params = {k: v for k, v in estimator.get_params(deep=False).items() if k not in _NOT_STORED}
     header: Json = {
@@ -67,7 +65,7 @@ def save(estimator: CovarianceNetwork, path: PathLike) -> None:
         "params": {k: encode(v, f"params.{k}", tensors) for k, v in params.items()},
         "covariance": encode(estimator.covariance_, "covariance", tensors),
         "covariance_estimator": encode_fitted(estimator.covariance_estimator_, "covariance_estimator", tensors),
-        "operator": {k: getattr(estimator.operator_, k) for k in ("backend", "scale", "adaptive")},
+        "operator": _put_operator(estimator.operator_, "operator", tensors),
         "module": _architecture(networks_of(estimator.module_)[0], estimator.n_features_in_),
         "members": len(networks_of(estimator.module_)),
         "blend": estimator.blend_,
@@ -185,7 +183,7 @@ def _restore(kind: type, tensors: dict[str, Tensor], header: Json, device: torch
     _must(estimator.covariance_.shape == (n, n) and estimator.covariance_.dtype.kind in "biuf", "covariance")
     # Older files have none.
     estimator.covariance_estimator_ = decode_fitted(header.get("covariance_estimator"), estimator.covariance_, tensors)
-    estimator.operator_ = _get_operator(tensors, header["operator"], n, device)
+    estimator.operator_ = _get_operator(tensors, "operator", header["operator"], n, device)
     n_members = _whole(header.get("members", 1), "members")  # older files have one
     _must(n_members <= len(tensors), "members")
     prefixes = ["module."] if n_members == 1 else [f"module.members.{i}." for i in range(n_members)]
@@ -286,19 +284,42 @@ def _get_members(
     return Members(networks, weights.tolist(), linear)
 
 
-def _get_operator(tensors: dict[str, Tensor], stored: Json, n: int, device: torch.device) -> CovarianceOperator:
-    parts = [tensors[key] for key in sorted(tensors) if key.startswith("operator.")]
+def _put_operator(operator: CovarianceOperator, key: str, tensors: dict[str, Tensor]) -> Json:
+    """Return JSON for an operator; its tensors go to ``tensors``, those of each part of a sum under a number."""
+    stored = {k: getattr(operator, k) for k in ("backend", "scale", "adaptive")}
+    if isinstance(operator, SumOperator):
+        parts = enumerate(operator.parts)
+        return {**stored, "parts": [_put_operator(part, f"{key}.{i}", tensors) for i, part in parts]}
+    for i, values in enumerate(operator._tensors()):
+        tensors[f"{key}.{i}"] = values
+    return stored
+
+
+def _get_operator(
+    tensors: dict[str, Tensor], key: str, stored: Json, n: int, device: torch.device
+) -> CovarianceOperator:
     backend, scale, adaptive = stored["backend"], stored["scale"], stored.get("adaptive", False)
-    _must(all(part.is_floating_point() for part in (parts[:1] if backend == "csr" else parts)), "operator")
-    _must(backend != "csr" or not any(part.is_floating_point() for part in parts[1:]), "operator")
     _must(scale is None or (isinstance(scale, float) and 0 < scale < math.inf), "scale of the operator")
     _must(isinstance(adaptive, bool), "operator")
+    operator: CovarianceOperator
+    if backend == SumOperator.backend:
+        places = enumerate(stored["parts"])
+        _must(all(part["backend"] in _OPERATORS for part in stored["parts"]), "operator")  # no sums of sums
+        operator = SumOperator([_get_operator(tensors, f"{key}.{i}", part, n, device) for i, part in places])
+    else:
+        operator = _get_single(tensors, key, backend, n, device)
+    operator.scale, operator.adaptive = scale, adaptive
+    return operator
+
+
+def _get_single(tensors: dict[str, Tensor], key: str, backend: str, n: int, device: torch.device) -> CovarianceOperator:
+    parts = [tensors[name] for name in sorted(tensors) if name.startswith(f"{key}.")]
+    _must(all(part.is_floating_point() for part in (parts[:1] if backend == "csr" else parts)), "operator")
+    _must(backend != "csr" or not any(part.is_floating_point() for part in parts[1:]), "operator")
     shapes = {"dense": [(n, n)], "csr": [parts[0].shape, parts[0].shape, (n + 1,)]}
     shapes["lowrank"] = [(n, *parts[0].shape[1:]), parts[0].shape[1:]]
     _must([tuple(part.shape) for part in parts] == shapes[backend], "shape of the operator")
-    operator = _OPERATORS[backend](*(part.to(device) for part in parts))
-    operator.scale, operator.adaptive = scale, adaptive
-    return operator
+    return _OPERATORS[backend](*(part.to(device) for part in parts))
 
 
 # -- smaller parts ------------------------------------------------------------------------------------------

@@ -22,6 +22,7 @@ from svnn.covariance._running_moments import Totals
 from svnn.estimators._model_file import Json
 from svnn.functional._array import is_torch
 from svnn.functional._matrix import numpy_matrix
+from svnn.functional.low_rank import LowRankPlusSparse
 from svnn.operators import CovarianceOperator
 
 _THEIRS = (
@@ -58,6 +59,9 @@ def encode(value: Any, key: str, tensors: dict[str, Tensor]) -> Any:
         return {"dict": [[encode(k, key, tensors), encode(v, f"{key}.{i}", tensors)] for i, (k, v) in pairs]}
     if isinstance(value, CovarianceOperator) or (is_torch(value) and value.layout != torch.strided):
         return encode(numpy_matrix(value, key), key, tensors)
+    if isinstance(value, LowRankPlusSparse):
+        parts = {name: getattr(value, name) for name in ("loadings", "residual")}
+        return {"factored": {name: encode(part, f"{key}.{name}", tensors) for name, part in parts.items()}}
     if sp.issparse(value):
         csr = sp.csr_array(value)
         for name in ("data", "indices", "indptr"):
@@ -103,6 +107,8 @@ def decode(value: Any, tensors: dict[str, Tensor]) -> Any:
         matrix = sp.csr_array(parts, shape=tuple(value["shape"]))
         matrix.check_format(full_check=True)
         return matrix
+    if "factored" in value:
+        return LowRankPlusSparse(**{name: decode(part, tensors) for name, part in value["factored"].items()})
     if "array" in value:
         return tensors[value["array"]].numpy()
     return _COVARIANCES[value["estimator"]](**{k: decode(v, tensors) for k, v in value["params"].items()})

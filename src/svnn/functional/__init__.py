@@ -3,8 +3,11 @@
 The estimators in :mod:`svnn.covariance` do little more than call them and store the results.
 """
 
+from svnn.functional.bands import band_weights, taper_weights
+from svnn.functional.factors import growth_ratio_factors
 from svnn.functional.kendall import kendall_tau
 from svnn.functional.logarithm import log_covariance, log_eigenvalues
+from svnn.functional.low_rank import LowRankPlusSparse
 from svnn.functional.masks import floor_probabilities, sparsify
 from svnn.functional.moments import Moments, product_variances, sample_moments
 from svnn.functional.probabilities import acv_probabilities, acv_slope, rcv_probabilities
@@ -24,11 +27,14 @@ from svnn.functional.thresholds import (
 from svnn.functional.uniforms import pair_uniforms
 
 __all__ = [
+    "LowRankPlusSparse",
     "Moments",
     "acv_probabilities",
     "acv_slope",
     "adaptive_lasso_threshold",
+    "band_weights",
     "floor_probabilities",
+    "growth_ratio_factors",
     "hard_threshold",
     "kendall_tau",
     "largest_pairs",
@@ -44,6 +50,7 @@ __all__ = [
     "smallest_eigenvalue",
     "soft_threshold",
     "sparsify",
+    "taper_weights",
     "threshold_for_density",
     "top_k_pairs",
     "top_k_thresholds",

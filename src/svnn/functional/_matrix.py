@@ -14,6 +14,7 @@ import numpy as np
 import scipy.sparse as sp
 
 from svnn.functional._array import is_torch
+from svnn.functional.low_rank import LowRankPlusSparse
 
 if TYPE_CHECKING:
     from torch import Tensor
@@ -23,6 +24,8 @@ if TYPE_CHECKING:
 #: Entries that differ from their mirror image by less than this, relative to the largest entry, differ by rounding;
 #: numbers of 16 bits have three digits.
 _ROUNDING, _HALF_ROUNDING = 1e-5, 1e-2
+#: Features up to which a matrix of factors and a sparse rest is written out where somebody needs all of it: 8.6 GB.
+_MOST_WRITTEN_OUT = 2**15
 
 
 def stored_matrix(C: MatrixLike, name: str = "C") -> Matrix | Tensor:
@@ -99,6 +102,14 @@ def own_matrix(C: MatrixLike, name: str = "C") -> Matrix | Tensor:
         scale = 1.0 if matrix.scale is None or is_torch(matrix.scale) else matrix.scale
         matrix = matrix.to_scipy() if matrix.backend == "csr" and not matrix.requires_grad else matrix.to_dense()
         matrix = matrix if scale == 1.0 else matrix * scale
+    elif isinstance(matrix, LowRankPlusSparse):
+        if matrix.shape[0] > _MOST_WRITTEN_OUT:
+            raise ValueError(
+                f"{name} is a matrix of factors and a sparse rest on {matrix.shape[0]} features, and this takes all of "
+                f"its {matrix.shape[0] ** 2 * 8 / 1e9:.3g} GB; use svnn.as_operator, or pass {name}.toarray() if there "
+                "is memory for several of it."
+            )
+        matrix = matrix.toarray()
     if is_torch(matrix):
         if matrix.is_complex():
             raise ValueError(f"{name} must be real, got complex numbers.")
@@ -124,6 +135,12 @@ def own_matrix(C: MatrixLike, name: str = "C") -> Matrix | Tensor:
     if array.dtype.kind not in "fiubO" or (array.dtype.kind == "O" and not array.ndim):
         raise ValueError(f"{name} must be a matrix of real numbers, got {type(C).__name__} of dtype {array.dtype}.")
     return array
+
+
+def factored_matrix(C: MatrixLike) -> LowRankPlusSparse | None:
+    """Return the factors and the sparse rest of a matrix, or of a fitted estimator that has them; else None."""
+    parts = getattr(C, "parts_", C)
+    return parts if isinstance(parts, LowRankPlusSparse) else None
 
 
 def plain_values(matrix: Matrix | Tensor) -> Matrix:

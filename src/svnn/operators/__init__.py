@@ -10,6 +10,7 @@ from svnn.operators._lowrank import LowRankOperator, from_data
 from svnn.operators._operator import CovarianceOperator
 from svnn.operators._packed import PackedOperator, pack, pack_signals
 from svnn.operators._pyg import from_pyg, to_pyg
+from svnn.operators._sum import SumOperator
 
 __all__ = [
     "BatchedOperator",
@@ -18,6 +19,7 @@ __all__ = [
     "DenseOperator",
     "LowRankOperator",
     "PackedOperator",
+    "SumOperator",
     "as_operator",
     "choose_backend",
     "from_data",

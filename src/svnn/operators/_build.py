@@ -9,7 +9,14 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from svnn.functional._matrix import is_sparse_tensor, numpy_values, own_matrix, plain_values, stored_matrix
+from svnn.functional._matrix import (
+    factored_matrix,
+    is_sparse_tensor,
+    numpy_values,
+    own_matrix,
+    plain_values,
+    stored_matrix,
+)
 from svnn.operators._bank_costs import SMALL, choose_backend
 from svnn.operators._batched import BatchedOperator, checked_batch
 from svnn.operators._csr import CSROperator
@@ -17,6 +24,7 @@ from svnn.operators._dense import DenseOperator
 from svnn.operators._lowrank import LowRankOperator
 from svnn.operators._operator import CovarianceOperator
 from svnn.operators._per_sample import PerSample
+from svnn.operators._sum import SumOperator
 from svnn.operators._tracing import unreadable
 
 if TYPE_CHECKING:
@@ -59,7 +67,8 @@ def as_operator(
         How to store the matrix. "auto" takes the faster of dense and CSR for its size and
         density, by a measured model, and looks again when it knows the filter bank it is to run.
         "lowrank" factors the matrix by its eigenvectors; :func:`svnn.operators.from_data` builds it
-        from data instead.
+        from data instead. Of a fitted :class:`svnn.covariance.FactorThreshold`, or of its ``parts_``, "auto" keeps
+        the factors and the sparse rest apart, as a :class:`SumOperator`.
     device, dtype : optional
         Where to put it and in which precision; by default those of ``C``. An operator shifts
         signals of any floating dtype in the dtype of the signal.
@@ -112,6 +121,9 @@ def as_operator(
     elif isinstance(C, Tensor) and unreadable(C) and not is_sparse_tensor(C) and backend in ("auto", "dense"):
         operator = DenseOperator(C if C.is_floating_point() else C.double())  # there are no numbers to check
         operator.fleeting = not C.is_leaf
+    elif (factored := factored_matrix(C)) is not None and backend == "auto":
+        operator = SumOperator.from_matrix(factored)
+        operator.adaptive = operator.shape[0] > SMALL
     else:
         _refuse_edges(C)
         operator = stored(stored_matrix(C), backend, device)
@@ -193,7 +205,7 @@ def suited(operator: CovarianceOperator, n_in: int, n_out: int, order: int, batc
         ("backend", n_in, n_out, order, batch.bit_length()),
         lambda: choose_backend(n, operator.nnz / n**2, n_in=n_in, n_out=n_out, order=order, batch=batch),
     )
-    if best == operator.backend:
+    if best == operator.backend or (best == "csr" and operator.backend == "sum"):
         return operator
     twin = operator._cached("twin", lambda: as_operator(operator, backend=best))
     twin.fleeting = operator.fleeting

@@ -8,16 +8,22 @@ below keep what survives. They return a :class:`Found`: location, sparse matrix,
 :func:`at_density`       the given number of largest pairs
 :func:`top_k`            the largest pairs of every feature
 :func:`adaptive`         a threshold for every pair
+:func:`significant`      the pairs whose correlation is significant
+:func:`near_diagonal`    the pairs of neighbouring features
 :func:`slope`            the probabilities of ACV, as one number
 :func:`draw`             the pairs that one random draw keeps
+:func:`without_factors`  the data without its leading components, for any of the above
 ======================  =====================================================
 
 Random draws come from a hash of (seed, i, j), so tiles and threads do not change them.
 """
 
+from svnn.covariance.tiles._band_tiles import near_diagonal
 from svnn.covariance.tiles._observations import Observations, gather, memory_bytes, read
 from svnn.covariance.tiles._products import Found, Tiles, above_threshold
 from svnn.covariance.tiles._random_tiles import draw, slope
+from svnn.covariance.tiles._residual_tiles import leading_factors, without_factors
+from svnn.covariance.tiles._significant_tiles import significant
 from svnn.covariance.tiles._threshold_tiles import adaptive, at_density, top_k
 
 __all__ = [
@@ -29,8 +35,12 @@ __all__ = [
     "at_density",
     "draw",
     "gather",
+    "leading_factors",
     "memory_bytes",
+    "near_diagonal",
     "read",
+    "significant",
     "slope",
     "top_k",
+    "without_factors",
 ]

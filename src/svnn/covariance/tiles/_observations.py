@@ -138,7 +138,7 @@ def read(X: AnyArray, sample_weight: ColumnLike | None, *, correlations: bool, l
     if correlations:
         unit, scale = spread / math.sqrt(n_rows), 1 / n_rows
     else:
-        power = _common_unit(spread)
+        power = common_unit(spread)
         if bool((size != power).any()):
             Z[:n] *= (size / power).float()[:, None]
         unit, scale = torch.full_like(variance, power / math.sqrt(n_rows)), power**2 / n_rows
@@ -171,7 +171,7 @@ def _stand_in(kind: str, *tensors: Tensor) -> tuple[Tensor, Tensor]:
     return torch.from_numpy(found.location), torch.from_numpy(found.values)
 
 
-def _common_unit(spread: Tensor) -> float:
+def common_unit(spread: Tensor) -> float:
     """Return a power of two that brings products of any two features into the range of float32, mostly 1."""
     spread = spread[spread > 0]
     if not len(spread):

@@ -1,0 +1,116 @@
+"""Covariances of features that stand close to each other, for features that have an order."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any, ClassVar
+
+import numpy as np
+
+from svnn._parameters import declared, either, fitted, integer, parameter
+from svnn._types import AnyArray, ColumnLike, RandomState
+from svnn.covariance._covariance import Estimate, Sparsifier
+from svnn.covariance._hard_threshold import _CV_FEATURES, HardThreshold, held_out_correlations
+from svnn.functional import Moments
+from svnn.functional._array import as_floating, generator, like, to_numpy
+from svnn.functional.bands import band_weights
+
+#: Widths up to here are all compared by width="cv", wider ones at steps of a tenth.
+_NARROW = 32
+
+
+@declared
+class Banding(Sparsifier):
+    r"""Sample covariance of features that are at most ``width`` columns apart (Bickel & Levina 2008).
+
+    .. math:: \tilde c_{ij} = \hat c_{ij} \text{ if } |i - j| \le \text{width}, \text{ else } 0
+
+    For columns that have an order: places along a line, wavelengths, points in time.
+
+    See Also
+    --------
+    Tapering : lets the weights fall from 1 to 0.
+
+    Notes
+    -----
+    ``width="cv"`` takes the width whose banded correlations best predict those of held-out rows, in the splits that
+    :class:`HardThreshold` uses for its ``tau``. With more than ``dense_limit`` features it looks at 1024 neighbours,
+    from a random place on.
+
+    With more than ``dense_limit`` features only the band is computed, in N · width · t operations.
+
+    References
+    ----------
+    P. Bickel and E. Levina, Regularized estimation of large covariance matrices, Annals of Statistics 2008.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from svnn.covariance import Banding
+    >>> X = np.random.default_rng(0).standard_normal((200, 4)).cumsum(axis=1)
+    >>> Banding(width=1).fit(X).covariance_.round(1)
+    array([[0.9, 1. , 0. , 0. ],
+           [1. , 1.9, 2. , 0. ],
+           [0. , 2. , 3.1, 3.1],
+           [0. , 0. , 3.1, 4.3]])
+    """
+
+    width: int | str = parameter(
+        default="cv",
+        rule=either(integer(0), "cv"),
+        doc='How far apart two features may be; "cv" finds it by splitting the samples.',
+    )
+    n_splits: int = parameter(
+        default=HardThreshold.n_splits, rule=integer(1), doc='Number of random splits for ``width="cv"``.'
+    )
+    random_state: RandomState = parameter(default=HardThreshold.random_state, like=HardThreshold)
+
+    width_: int = fitted(kind="int", doc="The width that was used.")
+
+    #: The weight of a covariance, as a function of the distance and the width.
+    _weights: ClassVar[Callable[[Any, int], Any]] = staticmethod(band_weights)
+
+    def _from_moments(self, X: AnyArray, moments: Moments, sample_weight: ColumnLike | None) -> Estimate:
+        C, width = moments.covariance, self._chosen(X, sample_weight)
+        place = np.arange(len(C))
+        weights = like(type(self)._weights(abs(place - place[:, None]), width), C)
+        return Estimate(C * weights, moments.location, {"width_": width})
+
+    def _from_tiles(self, X: AnyArray, sample_weight: ColumnLike | None) -> Estimate:
+        from svnn.covariance import tiles
+
+        limit = tiles.memory_bytes(self.memory_limit)
+        data = tiles.read(X, sample_weight, correlations=False, limit=limit, kind=self.correlation)
+        width = self._chosen(X, sample_weight)
+        grid = tiles.Tiles(data, limit, bool(self.verbose))
+        found = tiles.near_diagonal(grid, width, lambda distance: type(self)._weights(distance, width))
+        return Estimate(found.matrix, found.location, {"width_": width})
+
+    def _chosen(self, X: AnyArray, sample_weight: ColumnLike | None) -> int:
+        """Return the width, the one of least risk on held-out rows where that is asked for."""
+        n = X.shape[1]
+        if self.width != "cv":
+            return int(self.width)
+        if n == 1:
+            return 0
+        if n > self.dense_limit and n > _CV_FEATURES:
+            start = int(generator(self.random_state).integers(n - _CV_FEATURES + 1))
+            X, n = X[:, start : start + _CV_FEATURES], _CV_FEATURES
+        seen: Any = as_floating(X)
+        # The risk is the sum over distances d of w_d² a_d - 2 w_d b_d, and a term without the weights w.
+        squares, products = np.zeros(n), np.zeros(n)
+        for train, _, test in held_out_correlations(self, seen, sample_weight, 'width="cv"', "a number for width"):
+            first, second = (to_numpy(part).astype(np.float64) for part in (train, test))
+            squares += [float((first.diagonal(d) ** 2).sum()) for d in range(n)]
+            products += [float((first.diagonal(d) * second.diagonal(d)).sum()) for d in range(n)]
+        widths = _candidates(n)
+        weights = [type(self)._weights(np.arange(n), width) for width in widths]
+        risks = [float((w**2 * squares - 2 * w * products).sum()) for w in weights]
+        return widths[int(np.argmin(risks))]
+
+
+def _candidates(n: int) -> list[int]:
+    """Return the widths to compare: all narrow ones, then some, up to all features and to a taper over them."""
+    steps = int(10 * np.log(max(n / _NARROW, 1)))
+    wider = {int(width) for width in np.geomspace(_NARROW, max(n - 1, _NARROW), steps)}
+    return sorted({*range(min(_NARROW, n)), *(width for width in wider if width < n), n - 1, 2 * (n - 1)})
