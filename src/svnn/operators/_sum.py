@@ -4,10 +4,11 @@ from __future__ import annotations
 
 import copy
 from collections.abc import Callable, Sequence
+from typing import Self, cast
 
 import numpy as np
 import torch
-from torch import Tensor
+from torch import Tensor, nn
 
 from svnn.functional.low_rank import LowRankPlusSparse
 from svnn.operators._csr import CSROperator
@@ -56,8 +57,16 @@ class SumOperator(CovarianceOperator):
             found = {getattr(part, what) for part in parts}
             if len(found) > 1:
                 raise ValueError(f"parts must have one {what}, got {' and '.join(sorted(map(str, found)))}.")
-        self.parts = tuple(parts)
+        self._keep(parts)
         self.shape = parts[0].shape
+
+    def _keep(self, parts: Sequence[CovarianceOperator]) -> None:
+        self.held = nn.ModuleList(parts)  # so that a module that holds the sum moves and saves its parts
+
+    @property
+    def parts(self) -> tuple[CovarianceOperator, ...]:
+        """The operators that are added."""
+        return tuple(cast(CovarianceOperator, part) for part in self.held)
 
     @classmethod
     def from_matrix(cls, C: LowRankPlusSparse) -> SumOperator:
@@ -84,7 +93,12 @@ class SumOperator(CovarianceOperator):
         parts = tuple(copy.copy(part) for part in self.parts)
         for part in parts:
             part._map(function, factor)
-        self.parts = parts
+        self._keep(parts)
+
+    def _mapped(self, function: Callable[[Tensor], Tensor], factor: float | Tensor = 1.0) -> Self:
+        other = type(self)([part._mapped(function, factor) for part in self.parts])
+        other.scale, other.adaptive, other.fleeting = self.scale, self.adaptive, self.fleeting
+        return other
 
     def to_dense(self) -> Tensor:
         dense = self.parts[0].to_dense()
