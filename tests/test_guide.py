@@ -96,9 +96,9 @@ def test_the_sparsifier_of_the_contributing_page_is_complete():
     names = {"__name__": __name__}  # a module that exists, where dataclasses look for types
     (code,) = blocks("../CONTRIBUTING.md")
     exec(compile(code, "CONTRIBUTING.md", "exec"), names)
-    check_covariance(names["Banding"](), tensors=True, skip=["permutation"])
+    check_covariance(names["Blocks"](), tensors=True, skip=["permutation"])
     with pytest.raises(ValueError, match="width must be an integer >= 0, got -1"):
-        names["Banding"](width=-1).fit([[1.0, 2.0], [2.0, 1.0]])
+        names["Blocks"](size=0).fit([[1.0, 2.0], [2.0, 1.0]])
 
 
 def test_every_file_of_the_walk_exists():
