@@ -117,6 +117,19 @@ def test_thresholds_act_on_every_row():
     np.testing.assert_array_equal(kept, 2 * round(0.3 * N * (N - 1) / 2))
 
 
+def test_what_set_params_changes_is_not_fitted(tmp_path):
+    X, y = series()
+    model = SVNNRegressor(**FAST, covariance_per="sample", covariance=svnn.HardThreshold(density=0.3)).fit(X, y)
+    before = model.predict(X)
+    model.covariance.density = 1.0
+    np.testing.assert_array_equal(model.predict(X), before)
+    model.set_params(covariance="sample")
+    np.testing.assert_array_equal(model.predict(X), before)
+    model.save(tmp_path / "model")
+    np.testing.assert_array_equal(svnn.load(tmp_path / "model").predict(X), before)
+    assert abs(model.fit(X, y).predict(X) - before).max() > 1e-4
+
+
 @pytest.mark.parametrize("per", ["sample", "group", "given"])
 @pytest.mark.parametrize("kind", [SVNNRegressor, SVNNClassifier])
 def test_models_are_stored(per, kind, tmp_path):
@@ -197,6 +210,8 @@ def test_another_covariance_for_all_rows(data):
         ({"covariance_per": "sample", "use": "precision"}, {}, "uses the covariances themselves"),
         ({"covariance_per": "sample", "covariance": "precomputed", "shift": np.eye(N)}, {}, "leave one of them out"),
         ({"covariance_per": "sample", "covariance": "acv", "resample": "epoch"}, {}, "draws others"),
+        ({"covariance_per": "sample", "halflife": 5}, {}, "leave halflife out"),
+        ({"halflife": 5}, {"shift": np.tile(np.eye(N), (30, 1, 1))}, "shift= has one covariance for each row"),
         ({"covariance_per": "row"}, {}, "covariance_per"),
     ],
 )

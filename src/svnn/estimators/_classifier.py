@@ -13,7 +13,7 @@ from svnn._types import ColumnLike, DataLike
 from svnn._validation import at_once
 from svnn.estimators._blend import softmax
 from svnn.estimators._covariance_network import CovarianceNetwork
-from svnn.estimators._network_estimator import Classification
+from svnn.estimators._tasks import Classification
 from svnn.estimators._training_data import check_targets
 from svnn.estimators.training import plain_torch
 

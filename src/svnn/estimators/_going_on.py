@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from abc import abstractmethod
 from functools import partial
 from typing import Any, Self, cast
 
@@ -141,9 +142,9 @@ class GoingOn(MemberTraining):
     def _of_one_covariance(self, what: str) -> None:
         """Raise an error where rows have covariances of their own, which ``what`` does not know about."""
 
+    @abstractmethod
     def _update_structure(self, Z: np.ndarray, weight: np.ndarray | None) -> None:
         """Add standardised signals to the covariance, and make it the shift, divided by the number of ``fit``."""
-        raise NotImplementedError
 
     # -- fit from the weights of an earlier one ------------------------------------------------------
 

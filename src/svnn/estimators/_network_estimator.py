@@ -1,7 +1,7 @@
 """What every estimator that trains a network does: check, split, standardise, train, predict.
 
 A family (:class:`~svnn.estimators._covariance_network.CovarianceNetwork`, the baselines) says what the network is and
-what it runs on; :class:`Regression` and :class:`Classification` say what is predicted.
+what it runs on; ``_tasks.py`` says what is predicted.
 """
 
 from __future__ import annotations
@@ -11,24 +11,23 @@ from collections.abc import Callable
 from contextlib import AbstractContextManager, nullcontext
 from functools import partial
 from numbers import Integral
-from typing import TYPE_CHECKING, Any, ClassVar, Self, cast
+from typing import TYPE_CHECKING, Any, ClassVar, Self
 
 import numpy as np
 import torch
-from sklearn.base import BaseEstimator, ClassifierMixin, RegressorMixin
+from sklearn.base import BaseEstimator
 from sklearn.utils import Tags
 from sklearn.utils.validation import check_consistent_length, check_is_fitted
 from torch import Tensor, nn
 
-from svnn._parameters import check_parameters, declared, fitted, one_of, parameter
+from svnn._parameters import check_parameters, declared, fitted
 from svnn._types import ColumnLike, DataLike
 from svnn._validation import at_once
-from svnn.estimators._blend import softmax
 from svnn.estimators._double import in_double
 from svnn.estimators._history import History
 from svnn.estimators._progress_bar import progress_bar
 from svnn.estimators._row_covariances import RowMatrices
-from svnn.estimators._shared_parameters import ClassWeight, SeenFeatures, TrainingParameters
+from svnn.estimators._shared_parameters import SeenFeatures, TrainingParameters
 from svnn.estimators._training_data import (
     SINGLE,
     Given,
@@ -48,7 +47,6 @@ from svnn.estimators._training_data import (
     with_class_weight,
 )
 from svnn.estimators.training import (
-    LOSSES,
     SCHEDULES,
     Batch,
     Callback,
@@ -415,49 +413,3 @@ def noise_generators(n: int, draws: torch.Generator, device: torch.device) -> li
         return [draws]
     seeds = [draws.initial_seed()] if n == 1 else torch.randint(2**62, (n,), generator=draws).tolist()
     return [torch.Generator(device).manual_seed(seed) for seed in seeds]
-
-
-@declared
-class Regression(RegressorMixin, NetworkEstimator):
-    """A network for one or more numbers per sample."""
-
-    loss: str = parameter(
-        default="huber",
-        rule=one_of(*LOSSES),
-        doc="""What is minimised, on the scale of the standardised targets (their own scale with
-        ``standardize=False``). "huber" is squared up to 0.5 and absolute beyond: outliers weigh less, small errors are
-        treated as the squared loss treats them.""",
-    )
-    _target_kind = NumberTargets
-
-    def _loss(self, output: Tensor, y: Tensor) -> Tensor:
-        return LOSSES[self.loss](output, y).mean(-1)
-
-    def predict(self, X: DataLike) -> np.ndarray:
-        """Return the predicted targets, of shape (t,) or (t, n_outputs) as ``y`` had in ``fit``."""
-        output = self._output(X)
-        return self._targets.decode(self._mean(output))
-
-    @property
-    def _target_standardizer(self) -> Standardizer:
-        """The scale of the targets in training."""
-        return cast(NumberTargets, self._targets).standardizer
-
-
-@declared
-class Classification(ClassWeight, ClassifierMixin, NetworkEstimator):
-    """A network for labels, trained on the cross-entropy."""
-
-    _target_kind = LabelTargets
-
-    def _loss(self, output: Tensor, y: Tensor) -> Tensor:
-        return nn.functional.cross_entropy(output, y, reduction="none")
-
-    def predict_proba(self, X: DataLike) -> np.ndarray:
-        """Return the probabilities of the classes, of shape (t, n_classes), in the order of ``classes_``."""
-        return self._mean(softmax(self._output(X)))
-
-    def predict(self, X: DataLike) -> np.ndarray:
-        """Return the most probable label of every row."""
-        probabilities = self.predict_proba(X)
-        return self._targets.decode(probabilities)

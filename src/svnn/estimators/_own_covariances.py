@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import copy
 from typing import Any, Self
 
 import numpy as np
@@ -78,6 +79,8 @@ class OwnCovariances(GoingOn):
             )
         if self.resample != "fixed":
             raise ValueError(f'{what} has one covariance for each row, resample="{self.resample}" draws others.')
+        if self.halflife is not None:
+            raise ValueError(f"{what} has one covariance for each row, in which none fades; leave halflife out.")
 
     @property
     def _per(self) -> str:
@@ -109,10 +112,11 @@ class OwnCovariances(GoingOn):
             return None
         if seed is not None:
             self._trained_with["seed"] = seed
-        seed = self._trained_with["seed"]
+            self._own_covariance = copy.deepcopy(self.covariance)  # what set_params changes later is not fitted
+        seed, covariance = self._trained_with["seed"], getattr(self, "_own_covariance", self.covariance)
         if per == "sample":
-            return RowMatrices.of_samples(self.covariance, Z, seed)
-        return RowMatrices.of_groups(self.covariance, Z, groups, seed)
+            return RowMatrices.of_samples(covariance, Z, seed)
+        return RowMatrices.of_groups(covariance, Z, groups, seed)
 
     def _take_matrices(self, matrices: RowMatrices, device: torch.device) -> None:
         scale = matrices.norm()

@@ -58,7 +58,7 @@ class RowMatrices:
         if values.shape != (n_rows, n_nodes, n_nodes):
             raise ValueError(
                 f"shift must hold a matrix for each row of X, of shape {(n_rows, n_nodes, n_nodes)}, "
-                f"got {values.shape}; one matrix for all rows is SVNN…(covariance='precomputed', shift=matrix)."
+                f'got {values.shape}; for one matrix of all rows set covariance="precomputed" and shift=matrix.'
             )
         return cls(checked_batch(values, "shift").double().numpy(), np.arange(n_rows))
 

@@ -49,6 +49,7 @@ _MOST_LAYERS = 1000
 _FITTED = {
     *("module_", "operator_", "covariance_", "covariance_estimator_", "history_", "n_iter_", "n_features_in_"),
     *("feature_names_in_", "classes_", "_standardizer", "_targets", "_n_values", "_trained_with", "_noise", "blend_"),
+    "_own_covariance",
 }
 
 
@@ -60,6 +61,8 @@ def save(estimator: CovarianceNetwork, path: PathLike) -> None:
     tensors: dict[str, Tensor] = {f"module.{k}": v for k, v in estimator.module_.state_dict().items()}
     _put_standardizer(tensors, "standardizer", estimator._standardizer)
     params = {k: v for k, v in estimator.get_params(deep=False).items() if k not in _NOT_STORED}
+    if estimator._per in ("sample", "group"):  # prediction needs the covariance estimator of the fit
+        params["covariance"] = getattr(estimator, "_own_covariance", estimator.covariance)
     header: Json = {
         "class": _class_name(type(estimator)),
         "params": {k: encode(v, f"params.{k}", tensors) for k, v in params.items()},

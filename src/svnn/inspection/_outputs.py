@@ -17,7 +17,7 @@ from torch import Tensor, nn
 
 from svnn._types import DataLike
 from svnn.estimators._covariance_network import CovarianceNetwork
-from svnn.estimators._network_estimator import Classification, Regression
+from svnn.estimators._tasks import Classification, Regression
 
 #: Hidden values held at once, in double precision. What a pass keeps for its gradients is a few hundred megabytes.
 _VALUES = 2**19

@@ -10,7 +10,8 @@ from torch import Tensor, nn
 
 from svnn._parameters import declared, parameter, sizes
 from svnn._types import DataLike
-from svnn.estimators._network_estimator import Classification, NetworkEstimator, Regression
+from svnn.estimators._network_estimator import NetworkEstimator
+from svnn.estimators._tasks import Classification, Regression
 from svnn.nn._layers import ACTIVATIONS, Dropout, NodeNorm
 
 

@@ -9,8 +9,9 @@ from torch import Tensor
 
 from svnn._parameters import declared, fitted, integer, one_of, parameter
 from svnn._types import DataLike
-from svnn.estimators._network_estimator import Classification, NetworkEstimator, Regression
+from svnn.estimators._network_estimator import NetworkEstimator
 from svnn.estimators._shared_parameters import PooledNodes
+from svnn.estimators._tasks import Classification, Regression
 from svnn.estimators.baselines._graph import GCN, Edges, as_graph, is_dense, pyg, sample_neighbors
 from svnn.estimators.training import Shifts
 from svnn.nn import Readout

@@ -6,7 +6,7 @@ import numpy as np
 import torch
 
 from svnn._parameters import declared, fitted, integer, one_of, parameter
-from svnn.estimators._network_estimator import Classification, Regression
+from svnn.estimators._tasks import Classification, Regression
 from svnn.estimators.baselines._mlp import Perceptron
 from svnn.estimators.baselines._reduction import REDUCTIONS, ReducedNodes, Reduction, fit_reduction, reduce_nodes
 
