@@ -8,6 +8,7 @@ counts those in one or two bins by the other bits. Then each bin holds a single 
 from __future__ import annotations
 
 import threading
+from functools import singledispatch
 from typing import NamedTuple
 
 import numpy as np
@@ -66,10 +67,11 @@ def largest_entries(tiles: Tiles, kept: int) -> Kept:
     edge = clearly_below(smallest)
     below = max(_largest(magnitudes[magnitudes < edge]), _largest(smaller[smaller < edge]))
     if below == 0 and level > 0:
-        below = float(largest_below(tiles, torch.full_like(tiles.data.Z[:, 0], edge)).max())
+        below = float(largest_below(tiles, torch.full((len(tiles.data.Z),), edge, device=tiles.device)).max())
     return Kept(pairs.where(mask), smallest, below)
 
 
+@singledispatch
 def largest_in_rows(tiles: Tiles, k: int) -> Tensor:
     """Return the ``k`` largest magnitudes of each feature's pairs, ascending, in an array of shape (N, k)."""
     n, local, bests = tiles.data.Z.shape[0], threading.local(), []
@@ -104,6 +106,7 @@ def _enter(magnitudes: Tensor, tile: Tile, best: Tensor) -> None:
         best[a:b] = torch.topk(both, k, dim=1).values
 
 
+@singledispatch
 def largest_below(tiles: Tiles, levels: Tensor) -> Tensor:
     """Return the largest magnitude of each feature's pairs that is below its level, 0 where there is none."""
 
@@ -122,6 +125,7 @@ def largest_below(tiles: Tiles, levels: Tensor) -> Tensor:
     return best
 
 
+@singledispatch
 def largest_of_all(tiles: Tiles) -> float:
     """Return the largest magnitude of all pairs."""
 
@@ -142,6 +146,7 @@ def bin_edges(bins: IntArray | int) -> FloatArray:
     return np.left_shift(np.asarray(bins, dtype=np.uint32), np.uint32(15)).view(np.float32).astype(np.float64)
 
 
+@singledispatch
 def coarse_histogram(tiles: Tiles) -> tuple[np.ndarray, np.ndarray]:
     """Return the numbers and the sums of the magnitudes in each bin."""
 
@@ -167,6 +172,7 @@ def coarse_histogram(tiles: Tiles) -> tuple[np.ndarray, np.ndarray]:
     return counts, sums
 
 
+@singledispatch
 def fine_histogram(tiles: Tiles, low: int, high: int) -> tuple[np.ndarray, np.ndarray]:
     """Return the magnitudes in two bins, descending, and how often each occurs."""
 

@@ -10,6 +10,7 @@ import threading
 import warnings
 from collections.abc import Callable, Iterator
 from contextlib import nullcontext
+from functools import singledispatch
 from typing import Any, NamedTuple, TypeVar
 
 import numpy as np
@@ -78,8 +79,9 @@ class Found(NamedTuple):
     threshold: float | AnyArray | None = None
 
 
-#: A selection takes a tile and its products; it sets those not selected to zero and may return a score of each.
-Select = Callable[[Tile, Tensor], Tensor | None]
+#: A selection takes tiles, one of them and its products; it sets those not selected to zero and may return a score of
+#: each.
+Select = Callable[["Tiles", Tile, Tensor], Tensor | None]
 
 
 class Tiles:
@@ -137,6 +139,10 @@ class Tiles:
             held[name] = torch.empty(size, dtype=torch.float32, device=self.device)
         return held[name][:size].view(shape)
 
+    def place(self, tile: Tile) -> tuple[int, int]:
+        """Return the first row and column of a tile among all features: these tiles may be some of a larger table's."""
+        return tile.row, tile.column
+
     def products(self, tile: Tile) -> Tensor:
         """Return the tile's products above the diagonal, and zeros below."""
         left, right = self.data.Z[tile.row : tile.end_row], self.data.Z[tile.column : tile.end_column]
@@ -155,6 +161,7 @@ def above_threshold(tiles: Tiles, rule: str, threshold: float, keep_diagonal: bo
     return result(tiles, pairs, diagonal, threshold)
 
 
+@singledispatch
 def collect(tiles: Tiles, level: float | Tensor, select: Select | None = None, what: str = "pairs") -> Pairs:
     """Return the entries whose absolute value is above ``level``, after a selection if there is one.
 
@@ -174,7 +181,7 @@ def collect(tiles: Tiles, level: float | Tensor, select: Select | None = None, w
         found = []
         for tile in panel:
             products = tiles.products(tile)
-            score = select(tile, products) if select else None
+            score = select(tiles, tile, products) if select else None
             counts = np.empty(len(products), dtype=np.int64)
             bits = products.view(torch.int32).numpy()
             inside = levels[tile.row : tile.end_row], levels[tile.column : tile.end_column]

@@ -57,15 +57,16 @@ def draw(tiles: Tiles, steepness: float, floor: float, seed: int) -> Found:
     """
     per_entry = steepness * tiles.data.scale
 
-    def select(tile: Tile, products: Tensor) -> None:
+    def select(tiles: Tiles, tile: Tile, products: Tensor) -> None:
+        row, column = tiles.place(tile)
         if tiles.kernels is not None:
-            tiles.kernels.draw(products.numpy(), tile.row, tile.column, per_entry, floor, seed)
+            tiles.kernels.draw(products.numpy(), row, column, per_entry, floor, seed)
             return
-        columns = torch.arange(tile.column, tile.end_column, device=products.device)
+        columns = torch.arange(column, column + products.shape[1], device=products.device)
         height = max(_SLICE // len(columns), 1)
         for a in range(0, len(products), height):
             part = products[a : a + height]
-            rows = torch.arange(tile.row + a, tile.row + a + len(part), device=products.device)
+            rows = torch.arange(row + a, row + a + len(part), device=products.device)
             probabilities = (part.abs().double() * per_entry).nan_to_num(0.0).clamp(min=floor)
             part.masked_fill_(pair_uniforms(seed, rows[:, None], columns) >= probabilities, 0)
 

@@ -81,11 +81,13 @@ def adaptive(tiles: Tiles, rule: str, delta: float, keep_diagonal: bool = True) 
     data = tiles.data
     factor = delta**2 * math.log(data.n_features) / data.n_samples
 
-    def select(tile: Tile, products: Tensor) -> Tensor:
+    scale = data.scale
+
+    def select(tiles: Tiles, tile: Tile, products: Tensor) -> Tensor:
         # With r a correlation and s the mean square of the products behind it, the squared threshold is
         # factor * (s - r^2). The score is r^2 minus that.
         score = _mean_squares(tiles, tile).mul_(-factor)
-        score.addcmul_(products, products, value=(1 + factor) * data.scale**2)
+        score.addcmul_(products, products, value=(1 + factor) * scale**2)
         products.masked_fill_(score < 0, 0)
         return score
 

@@ -62,7 +62,7 @@ def collect_torch(tiles: Tiles, level: float | Tensor, select: Select | None, wh
 
 def _runs(tiles: Tiles, tile: Tile, level: float | Tensor, select: Select | None, room: int) -> _Runs:
     products = tiles.products(tile)
-    scores = select(tile, products) if select else None
+    scores = select(tiles, tile, products) if select else None
     runs = products.view(-1, CHUNK)
     peaks = _largest_magnitudes(runs)
     if isinstance(level, Tensor):
