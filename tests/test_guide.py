@@ -97,7 +97,7 @@ def test_the_sparsifier_of_the_contributing_page_is_complete():
     (code,) = blocks("../CONTRIBUTING.md")
     exec(compile(code, "CONTRIBUTING.md", "exec"), names)
     check_covariance(names["Blocks"](), tensors=True, skip=["permutation"])
-    with pytest.raises(ValueError, match="size must be an integer >= 1, got 0"):
+    with pytest.raises(ValueError, match="size must be a positive integer, got 0"):
         names["Blocks"](size=0).fit([[1.0, 2.0], [2.0, 1.0]])
 
 
