@@ -223,6 +223,15 @@ def test_a_base_of_this_package_gets_the_weights(weighted, rng):
     np.testing.assert_allclose(C, SampleCovariance().fit(X, sample_weight=w).covariance_)
 
 
+def test_a_half_life_reaches_the_base_or_is_an_error(rng):
+    X = rng.standard_normal((60, 4))
+    decayed = HardThreshold(base="tyler", tau=0.0, halflife=15).fit(X).covariance_
+    expected = TylerCovariance().fit(X, sample_weight=0.5 ** (np.arange(60)[::-1] / 15)).covariance_
+    np.testing.assert_allclose(decayed, expected)
+    with pytest.raises(ValueError, match=r"base=MinCovDet\(.*takes no weights, so halflife=15 .*or halflife=None"):
+        HardThreshold(base=MinCovDet(random_state=0), halflife=15).fit(X)
+
+
 @pytest.mark.parametrize(
     "covariance", ["tyler", "huber", MinCovDet(random_state=0), HardThreshold(base=MinCovDet(random_state=0))], ids=str
 )
