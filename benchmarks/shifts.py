@@ -220,10 +220,11 @@ def false_edges(seed: int) -> list[dict[str, Any]]:
     ]
 
 
-def cost(repeat: int, shape: tuple[int, int] = COST) -> list[dict[str, Any]]:
-    """Return the seconds of a processor that each estimator takes on data without structure, on one thread."""
-    X = np.random.default_rng(repeat).standard_normal(shape) + np.random.default_rng(1).standard_normal((shape[0], 1))
-    of = {"data": "cost", "samples": shape[0], "features": shape[1], "score": "seconds", "seed": repeat}
+def cost(repeat: int) -> list[dict[str, Any]]:
+    """Return the seconds of a processor that each estimator takes on data with one common factor, on one thread."""
+    rng = np.random.default_rng(repeat)
+    X = rng.standard_normal(COST) + rng.standard_normal((COST[0], 1))
+    of = {"data": "cost", "samples": COST[0], "features": COST[1], "score": "seconds", "seed": repeat}
     estimators = {"sample": SampleCovariance()} | HARD
     for case in CASES.values():
         estimators |= case.estimators
