@@ -173,3 +173,13 @@ def test_a_half_life_of_the_network_is_that_of_the_covariance(X):
         assert not np.allclose(*(dense(model.covariance_estimator_.covariance_) for model in fits))
     with pytest.raises(ValueError, match="halflife=5.0 needs a covariance that has one, but TylerCovariance has none"):
         SVNNRegressor(covariance="tyler", halflife=5.0, **QUICK).fit(X, X[:, 0])
+    SVNNRegressor(covariance=HardThreshold(base="tyler"), halflife=5.0, **QUICK).fit(X, X[:, 0])  # the way out
+
+
+@pytest.mark.parametrize("covariance", [Banding(width=2), Tapering(width=4), SignificantEdges()], ids=str)
+def test_bands_and_tests_go_on(covariance, X):
+    model = SVNNRegressor(covariance=covariance, standardize=False, validation_fraction=0, **QUICK)
+    model.partial_fit(X[:30], X[:30, 0]).partial_fit(X[30:], X[30:, 0])
+    np.testing.assert_allclose(model.covariance_estimator_.covariance_, clone(covariance).fit(X).covariance_)
+    with pytest.raises(ValueError, match="FactorThreshold has no partial_fit"):
+        SVNNRegressor(covariance="factors", **QUICK).partial_fit(X, X[:, 0])
