@@ -155,9 +155,7 @@ CASES = {
     "skewed columns": Case(skewed, {kind: RANKS[kind] for kind in ("spearman", "kendall")}),
     "three factors and a sparse rest": Case(three_factors, {"factors": FactorThreshold()}),
     "drift": Case(drift, {"halflife=60": HardThreshold(halflife=60)}),
-    "columns in order": Case(
-        in_order, {"banding": Banding(random_state=0), "tapering": Tapering(random_state=0)}
-    ),
+    "columns in order": Case(in_order, {"banding": Banding(random_state=0), "tapering": Tapering(random_state=0)}),
     "planted edges": Case(planted_edges, {"significant": SignificantEdges()}, "edges"),
     "a chain, t > N": Case(chain(12, 200, 0.4), {"significant, partial": SignificantEdges(partial=True)}, "edges"),
     "a chain, t < N": Case(chain(120, 100, 0.48), {"significant, partial": SignificantEdges(partial=True)}, "edges"),
@@ -281,7 +279,7 @@ def table(path: Path = RESULTS) -> str:
         for i, each in enumerate(case.estimators):
             first = [name, size, case.score] if i == 0 else ["", "", ""]
             lines.append([*first, f"`{each}`", mean(values(rows, name, case.score, each)), *usual])
-    return markdown(["data", "t × N", "score", "estimator", "its miss", "`hard`", "`hard` with `tau=\"cv\"`"], lines)
+    return markdown(["data", "t × N", "score", "estimator", "its miss", "`hard`", '`hard` with `tau="cv"`'], lines)
 
 
 def costs(path: Path = RESULTS) -> str:

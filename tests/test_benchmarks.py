@@ -303,7 +303,9 @@ def test_the_correlations_are_measured():
     assert "| 300 | 50  | spearman" in table and "times Pearson's" in table
 
 
-@pytest.mark.parametrize(("data", "name"), [(data, name) for data, case in shifts.CASES.items() for name in case.estimators])
+@pytest.mark.parametrize(
+    ("data", "name"), [(data, name) for data, case in shifts.CASES.items() for name in case.estimators]
+)
 def test_every_covariance_beats_a_threshold_on_data_made_for_it(data, name):
     """By a fifth at least, on the average of ten draws."""
     draw, estimators, score = shifts.CASES[data]
@@ -322,7 +324,9 @@ def test_misses_are_right_where_they_are_known():
     assert shifts.miss(np.diag([4.0, 1.0, 1.0]), truth, "distance") == pytest.approx((0.5 / 3.5) ** 0.5)
     assert shifts.miss(truth, truth, "edges") == 0 and shifts.miss(np.eye(3), truth, "edges") == 1
     assert shifts.miss(np.ones((3, 3)), truth, "edges") == pytest.approx(0.5)
-    assert shifts.false_share(np.ones((3, 3)), truth) == pytest.approx(2 / 3) and shifts.false_share(np.eye(3), truth) == 0
+    assert (
+        shifts.false_share(np.ones((3, 3)), truth) == pytest.approx(2 / 3) and shifts.false_share(np.eye(3), truth) == 0
+    )
 
 
 def test_shifts_are_measured_and_written(tmp_path, monkeypatch):

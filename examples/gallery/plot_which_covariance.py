@@ -67,5 +67,5 @@ figure.colorbar(axes[0, 0].images[0], ax=axes, label="correlation; grey: dropped
 # a threshold here and not there, and noise decides which; two numbers for each column and a few edges say it better.
 # Where columns have an order, a pair far from the diagonal is noise however large it is.
 #
-# Networks take these estimators by ``covariance=``. The page about covariances has a section on each of them, more kinds
-# of data, and what was measured over many draws.
+# Networks take these estimators by ``covariance=``. The page about covariances has a section on each of them, more
+# kinds of data, and what was measured over many draws.

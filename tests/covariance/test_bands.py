@@ -107,9 +107,7 @@ def test_the_width_of_many_features_is_found_on_some(monkeypatch):
 def test_the_width_is_that_of_the_correlation_on_tiles_too(correlation):
     """Powers of the data have other Pearson correlations, and the same ranks."""
     X = banded(0)[0] ** 5
-    widths = [
-        Tapering(correlation=correlation, random_state=0, dense_limit=limit).fit(X).width_ for limit in (0, 4096)
-    ]
+    widths = [Tapering(correlation=correlation, random_state=0, dense_limit=limit).fit(X).width_ for limit in (0, 4096)]
     assert widths[0] == widths[1]
     if correlation == "spearman":
         assert widths[0] == Tapering(correlation=correlation, random_state=0).fit(banded(0)[0]).width_
@@ -120,7 +118,7 @@ def test_a_given_width_goes_on():
     for kind in (Banding, Tapering):
         pieces = kind(width=4, halflife=30).partial_fit(X[:50]).partial_fit(X[50:])
         np.testing.assert_allclose(pieces.covariance_, kind(width=4, halflife=30).fit(X).covariance_)
-        with pytest.raises(AttributeError, match='width="cv" splits all rows.*use a number for width'):
+        with pytest.raises(AttributeError, match=r'width="cv" splits all rows.*use a number for width'):
             kind().partial_fit(X)
 
 

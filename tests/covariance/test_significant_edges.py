@@ -249,5 +249,5 @@ def test_tests_of_correlations_go_on():
     whole = SignificantEdges().fit(X)
     np.testing.assert_allclose(pieces.covariance_, whole.covariance_)
     np.testing.assert_allclose(pieces.p_values_.toarray(), whole.p_values_.toarray(), rtol=1e-6)
-    with pytest.raises(AttributeError, match="partial=True needs all rows.*use partial=False"):
+    with pytest.raises(AttributeError, match=r"partial=True needs all rows.*use partial=False"):
         SignificantEdges(partial=True).partial_fit(X)

@@ -58,8 +58,9 @@ def test_the_intensity_follows_weights_and_units(shape, rng):
     found = Spectral().fit(X, sample_weight=weight).intensity_
     assert 0.01 < found < 0.99
     # By its formula, sample by sample.
-    share, rest = weight / weight.sum(), X - SampleCovariance().fit(X, sample_weight=weight).location_.reshape(
-        (1, 8) + (1,) * (len(shape) - 2)
+    share, rest = (
+        weight / weight.sum(),
+        X - SampleCovariance().fit(X, sample_weight=weight).location_.reshape((1, 8) + (1,) * (len(shape) - 2)),
     )
     rest = rest.reshape(len(X), 8, -1)
     each = rest @ rest.swapaxes(1, 2) / rest.shape[2]

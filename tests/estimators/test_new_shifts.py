@@ -171,7 +171,7 @@ def test_a_half_life_of_the_network_is_that_of_the_covariance(X):
         covariance = Banding(width=2) if name == "banding" else name
         fits = [SVNNRegressor(covariance=covariance, halflife=h, **QUICK).fit(X, X[:, 0]) for h in (None, 5.0)]
         assert not np.allclose(*(dense(model.covariance_estimator_.covariance_) for model in fits))
-    with pytest.raises(ValueError, match="halflife=5.0 needs a covariance that has one, but TylerCovariance has none"):
+    with pytest.raises(ValueError, match="needs a covariance that has one, but TylerCovariance has none"):
         SVNNRegressor(covariance="tyler", halflife=5.0, **QUICK).fit(X, X[:, 0])
     SVNNRegressor(covariance=HardThreshold(base="tyler"), halflife=5.0, **QUICK).fit(X, X[:, 0])  # the way out
 

@@ -144,7 +144,9 @@ class SignificantEdges(Sparsifier):
     def _needs_rows(self) -> str:
         if not self.partial:
             return ""
-        return "partial=True needs all rows, not only their means and covariances; fit them at once, or use partial=False"
+        return (
+            "partial=True needs all rows, not only their means and covariances; fit them at once, or use partial=False"
+        )
 
     def _from_tiles(self, X: AnyArray, sample_weight: ColumnLike | None) -> Estimate:
         if self.partial:

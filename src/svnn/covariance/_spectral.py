@@ -211,8 +211,8 @@ def ledoit_wolf_intensity(X: np.ndarray, weight: np.ndarray) -> float:
 
     .. math:: a = \min\left(1, \frac{\sum_{ij} \theta_{ij}}{t\, \|S - \bar\lambda I\|_F^2}\right)
 
-    with :math:`\theta_{ij}` the variances of the products behind S, and t the effective number of samples (Ledoit & Wolf
-    2004). Features of any units are allowed, for nothing is squared before the largest variance is one.
+    with :math:`\theta_{ij}` the variances of the products behind S, and t the effective number of samples (Ledoit &
+    Wolf 2004). Features of any units are allowed: the largest variance is made one before anything is squared.
 
     Examples
     --------
