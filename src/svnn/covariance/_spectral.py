@@ -218,7 +218,7 @@ def ledoit_wolf_intensity(X: np.ndarray, weight: np.ndarray) -> float:
     --------
     >>> X = np.random.default_rng(0).standard_normal((100, 5))
     >>> round(ledoit_wolf_intensity(X, np.ones(100)), 2)
-    1.0
+    0.91
     """
     moments = sample_moments(X, 0, weight)
     S, varies = moments.covariance, np.flatnonzero(moments.covariance.diagonal())

@@ -24,7 +24,7 @@ class TylerCovariance(ScatterEstimator):
 
     Notes
     -----
-    Of all elliptical distributions, it has the least error for the worst one, however heavy the tails. With any
+    Of all elliptical distributions, it has the least error for the worst one, however heavy the tails [1]_. With any
     :math:`\alpha > 0` the iteration has one limit, also with fewer rows than features [2]_. With :math:`\alpha = 0` the
     result follows every linear map of centred data, up to a factor.
 
