@@ -266,19 +266,19 @@ def values(rows: list[dict[str, str]], data: str, score: str, estimator: str) ->
 
 
 def mean(found: np.ndarray) -> str:
-    """Return a mean and its standard error."""
-    return f"{found.mean():.2f} ± {found.std(ddof=1) / len(found) ** 0.5:.2f}"
+    """Return a mean and its standard error, with spaces at which no line breaks."""
+    return f"{found.mean():.2f}\u00a0±\u00a0{found.std(ddof=1) / len(found) ** 0.5:.2f}"
 
 
 def table(path: Path = RESULTS) -> str:
     """Return the misses as a table in Markdown: means over the draws and their standard errors."""
     rows, lines = stored(path), []
     for name, case in CASES.items():
-        size = next(f"{row['samples']} × {row['features']}" for row in rows if row["data"] == name)
+        size = next(f"{row['samples']}\u00a0×\u00a0{row['features']}" for row in rows if row["data"] == name)
         usual = [mean(values(rows, name, case.score, each)) for each in HARD]
-        for i, each in enumerate(case.estimators):
-            first = [name, size, case.score] if i == 0 else ["", "", ""]
-            lines.append([*first, f"`{each}`", mean(values(rows, name, case.score, each)), *usual])
+        for i, each in enumerate(case.estimators):  # what all of them share stands in the first row only
+            first, last = ([name, size, case.score], usual) if i == 0 else ([""] * 3, [""] * 2)
+            lines.append([*first, f"`{each}`", mean(values(rows, name, case.score, each)), *last])
     return markdown(["data", "t × N", "score", "estimator", "its miss", "`hard`", '`hard` with `tau="cv"`'], lines)
 
 
