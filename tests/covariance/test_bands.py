@@ -93,12 +93,9 @@ def test_the_width_of_many_features_is_found_on_some(monkeypatch):
     X, _ = banded(0, n=400)
     seen = []
     old = hard_threshold._correlations
-
-    def spy(estimator, X, *rest):
-        seen.append(X.shape[1])
-        return old(estimator, X, *rest)
-
-    monkeypatch.setattr(hard_threshold, "_correlations", spy)
+    monkeypatch.setattr(
+        hard_threshold, "_correlations", lambda by, X, *rest: (seen.append(X.shape[1]), old(by, X, *rest))[1]
+    )
     fitted = Banding(dense_limit=0, random_state=0, n_splits=3).fit(X)
     assert 3 <= fitted.width_ <= 20 and set(seen) == {60}
 

@@ -88,7 +88,7 @@ class Banding(Sparsifier):
         limit = tiles.memory_bytes(self.memory_limit)
         data = tiles.read(X, sample_weight, correlations=False, limit=limit, kind=self.correlation)
         width = self._chosen(X, sample_weight)
-        grid = tiles.Tiles(data, limit, bool(self.verbose))
+        grid = tiles.over(data, limit, bool(self.verbose))
         found = tiles.near_diagonal(grid, width, lambda distance: type(self)._weights(distance, width))
         return Estimate(found.matrix, found.location, {"width_": width})
 
