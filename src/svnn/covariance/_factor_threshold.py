@@ -50,7 +50,7 @@ class FactorThreshold(Sparsifier):
     Notes
     -----
     The components are those of the correlations, so that units do not matter; of standardised data they are the ones of
-    the paper. It takes a threshold for each entry; here one threshold applies to all residual correlations.
+    the paper [1]_. It takes a threshold for each entry; here one threshold applies to all residual correlations.
 
     "auto" counts the factors by the growth ratio [2]_, :func:`svnn.functional.growth_ratio_factors`. It can be zero.
 
