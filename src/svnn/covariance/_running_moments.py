@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from functools import singledispatch
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -66,6 +67,7 @@ def decaying(sample_weight: ColumnLike | None, halflife: float | None, X: AnyArr
     return given * factor * (largest * 0.5 ** ((t - 1 - newest) / float(halflife)))
 
 
+@singledispatch
 def totals(X: Array, sample_weight: ColumnLike | None, halflife: float | None = None) -> Totals:
     """Return the totals of a table (t, N) or (t, N, F)."""
     weight, largest = relative_weight(decaying(sample_weight, halflife, X), X)

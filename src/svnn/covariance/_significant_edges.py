@@ -150,7 +150,7 @@ class SignificantEdges(Sparsifier):
 
         limit = tiles.memory_bytes(self.memory_limit)
         data = tiles.read(X, sample_weight, correlations=True, limit=limit, kind=self.correlation)
-        grid = tiles.Tiles(data, limit, bool(self.verbose))
+        grid = tiles.over(data, limit, bool(self.verbose))
         degrees = float(_degrees(np.asarray(data.n_samples)))
         (location, matrix, _), p_values = tiles.significant(grid, float(self.alpha), self.method, degrees)
         return Estimate(matrix, location, {"p_values_": p_values})

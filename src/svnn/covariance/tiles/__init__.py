@@ -15,18 +15,21 @@ below keep what survives. They return a :class:`Found`: location, sparse matrix,
 :func:`without_factors`  the data without its leading components, for any of the above
 ======================  =====================================================
 
+Data that the workers of a Dask cluster hold is read and multiplied there: :func:`over` gives the tiles of either kind.
 Random draws come from a hash of (seed, i, j), so tiles and threads do not change them.
 """
 
 from svnn.covariance.tiles._band_tiles import near_diagonal
+from svnn.covariance.tiles._dask_table import DaskTable
 from svnn.covariance.tiles._observations import Observations, gather, memory_bytes, read
-from svnn.covariance.tiles._products import Found, Tiles, above_threshold
+from svnn.covariance.tiles._products import Found, Tiles, above_threshold, over
 from svnn.covariance.tiles._random_tiles import draw, slope
 from svnn.covariance.tiles._residual_tiles import leading_factors, without_factors
 from svnn.covariance.tiles._significant_tiles import significant
 from svnn.covariance.tiles._threshold_tiles import adaptive, at_density, top_k
 
 __all__ = [
+    "DaskTable",
     "Found",
     "Observations",
     "Tiles",
@@ -38,6 +41,7 @@ __all__ = [
     "leading_factors",
     "memory_bytes",
     "near_diagonal",
+    "over",
     "read",
     "significant",
     "slope",

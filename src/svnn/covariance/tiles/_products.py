@@ -150,6 +150,15 @@ class Tiles:
         return out.triu_(tile.row - tile.column + 1) if tile.column < tile.end_row else out
 
 
+def over(data: Observations, limit: int, verbose: bool = False) -> Tiles:
+    """Return the tiles of data: here, or on the workers of the cluster that hold it."""
+    if data.panels is None:
+        return Tiles(data, limit, verbose)
+    from svnn.covariance.tiles._cluster_tiles import ClusterTiles
+
+    return ClusterTiles(data, limit, verbose)
+
+
 def above_threshold(tiles: Tiles, rule: str, threshold: float, keep_diagonal: bool = True) -> Found:
     """Return the covariance with a hard or soft threshold, on the scale (correlations or not) of the data."""
     data, limit = tiles.data, threshold / tiles.data.scale
