@@ -71,7 +71,9 @@ def check_data(
         point and looks for NaN.
     """
     name = type(estimator).__name__
-    data: Any = X.compute() if is_dask(X) else X
+    data: Any = X
+    if is_dask(data):
+        data = data.compute()
     if not sp.issparse(data):  # scikit-learn has its own message about those
         check_dense_real(data)
     if is_torch(data):

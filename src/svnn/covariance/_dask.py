@@ -1,4 +1,4 @@
-"""Tables of Dask as estimators take them: checked, computed or left where they are; their moments by a tree of merges."""
+"""Tables of Dask as estimators take them: computed, or left where they are; and their moments, merged in a tree."""
 
 from __future__ import annotations
 
@@ -9,7 +9,6 @@ import numpy as np
 from sklearn.utils.validation import _check_feature_names
 
 from svnn._types import ColumnLike
-from svnn._validation import reject_text_columns
 from svnn.covariance._running_moments import Totals, decaying, merge, totals
 from svnn.covariance.tiles import DaskTable
 from svnn.functional.moments import check_weight
@@ -23,8 +22,6 @@ _CHUNK_BYTES = 2**26
 def take(estimator: Any, X: object, stays: Callable[[DaskTable], bool], limit: int) -> DaskTable | np.ndarray:
     """Return a table of Dask as it is where it ``stays``, or else all its rows; set the names of its columns."""
     table = DaskTable(X)
-    if table.names is not None:
-        reject_text_columns(table.names)
     names = table.names if table.names is not None else np.empty((0, 0))
     _check_feature_names(estimator, names, reset=True)
     estimator.n_features_in_ = table.shape[1]
@@ -37,7 +34,7 @@ def totals_of_chunks(X: DaskTable, sample_weight: ColumnLike | None, halflife: f
 
     A chunk has at least as many rows as there are features, so that its totals are no larger than it.
     """
-    from dask import delayed
+    from dask.delayed import delayed
 
     weight = decaying(sample_weight, halflife, X)
     if weight is not None:

@@ -59,8 +59,8 @@ class FactorThreshold(Sparsifier):
     For any number of features :func:`svnn.as_operator` of the fitted estimator is a
     :class:`svnn.operators.SumOperator`, whose shift costs ``2 N r + nnz``.
 
-    A table of Dask with more than ``dense_limit`` features is brought here, into a temporary file where it is large: the
-    components and what they leave need all of it.
+    A table of Dask with more than ``dense_limit`` features is brought here, into a temporary file where it is large:
+    the components and what they leave need all of it.
 
     References
     ----------

@@ -88,7 +88,9 @@ def cluster_memory(client: Any) -> tuple[int, float]:
     """Return the threads of all workers, and the least memory that one of them has."""
     workers = client.scheduler_info(n_workers=-1)["workers"].values()
     if not workers:
-        raise RuntimeError("The cluster of the dask.distributed Client has no workers; start some, or close the Client.")
+        raise RuntimeError(
+            "The cluster of the dask.distributed Client has no workers; start some, or close the Client."
+        )
     least = min((worker["memory_limit"] or _UNKNOWN_MEMORY) / worker["nthreads"] for worker in workers)
     return sum(worker["nthreads"] for worker in workers), least
 

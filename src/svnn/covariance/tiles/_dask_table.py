@@ -8,6 +8,7 @@ from typing import Any
 
 import numpy as np
 
+from svnn._validation import reject_text_columns
 from svnn.covariance.tiles._observations import gather
 from svnn.functional._array import as_floating, check_dense_real
 
@@ -33,6 +34,7 @@ class DaskTable:
         self.names = None
         if hasattr(X, "to_dask_array"):
             self.names = X._meta
+            reject_text_columns(self.names)
             kinds = {str(dtype) for dtype in X._meta.dtypes}
             X = (X if kinds in ({"float32"}, {"float64"}) else X.astype("float64")).to_dask_array(lengths=True)
         _check(X)
@@ -73,7 +75,9 @@ def _check(X: Any) -> None:
         raise ValueError("X is a dask array with chunks of unknown sizes; call X.compute_chunk_sizes() first.")
     if not isinstance(X._meta, np.ndarray):
         kind = f"{type(X._meta).__module__}.{type(X._meta).__name__}"
-        raise ValueError(f"X has chunks of type {kind}, but dense numpy arrays are needed; use X.map_blocks(...) first.")
+        raise ValueError(
+            f"X has chunks of type {kind}, but dense numpy arrays are needed; use X.map_blocks(...) first."
+        )
     check_dense_real(X)
     if X.dtype.kind not in "fiub":
         raise ValueError(f"X must hold real numbers, got dtype {X.dtype}; convert it first, e.g. X.astype(float).")
@@ -94,7 +98,11 @@ def running_client() -> Any:
     except ValueError:
         return None
     if client.asynchronous:
-        raise ValueError("The Client of dask.distributed is asynchronous, but fit waits; use Client(asynchronous=False).")
+        raise ValueError(
+            "The Client of dask.distributed is asynchronous, but fit waits; use Client(asynchronous=False)."
+        )
     if not client.nthreads():
-        raise RuntimeError("The cluster of the dask.distributed Client has no workers; start some, or close the Client.")
+        raise RuntimeError(
+            "The cluster of the dask.distributed Client has no workers; start some, or close the Client."
+        )
     return client
