@@ -394,7 +394,7 @@ class Sparsifier(CovarianceEstimator):
 
     def _check_unread(self, X: Any) -> Any:
         unread = is_torch(X) or (isinstance(X, np.ndarray) and X.dtype.kind in "fiub")
-        shape = np.shape(X) if unread else ()
+        shape: tuple[int, ...] = np.shape(X) if unread else ()
         return self._check(X, lazy=len(shape) in (2, 3) and shape[1] > self.dense_limit)
 
     def _check_dask(self, X: Any) -> Any:

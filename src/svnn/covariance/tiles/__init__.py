@@ -22,6 +22,7 @@ Random draws come from a hash of (seed, i, j), so tiles and threads do not chang
 from svnn.covariance.tiles._band_tiles import near_diagonal
 from svnn.covariance.tiles._dask_table import DaskTable
 from svnn.covariance.tiles._observations import Observations, gather, memory_bytes, read
+from svnn.covariance.tiles._plan import Plan, plan
 from svnn.covariance.tiles._products import Found, Tiles, above_threshold, over
 from svnn.covariance.tiles._random_tiles import draw, slope
 from svnn.covariance.tiles._residual_tiles import leading_factors, without_factors
@@ -32,6 +33,7 @@ __all__ = [
     "DaskTable",
     "Found",
     "Observations",
+    "Plan",
     "Tiles",
     "above_threshold",
     "adaptive",
@@ -42,6 +44,7 @@ __all__ = [
     "memory_bytes",
     "near_diagonal",
     "over",
+    "plan",
     "read",
     "significant",
     "slope",

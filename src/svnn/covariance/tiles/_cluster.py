@@ -87,10 +87,6 @@ def panel_width(n_features: int, n_rows: int, threads: int, bytes_per_thread: fl
 def cluster_memory(client: Any) -> tuple[int, float]:
     """Return the threads of all workers, and the least memory that one of them has."""
     workers = client.scheduler_info(n_workers=-1)["workers"].values()
-    if not workers:
-        raise RuntimeError(
-            "The cluster of the dask.distributed Client has no workers; start some, or close the Client."
-        )
     least = min((worker["memory_limit"] or _UNKNOWN_MEMORY) / worker["nthreads"] for worker in workers)
     return sum(worker["nthreads"] for worker in workers), least
 
@@ -120,8 +116,8 @@ def read_panels(
     ]
     del blocks  # the workers may forget each when its panel is done
     small = [client.submit(_small, future, pure=False) for future in futures]
-    parts = dict(finished(client, small))
-    parts = [parts[k] for k in range(len(futures))]
+    came = dict(finished(client, small))
+    parts = [came[k] for k in range(len(futures))]
     rests = [rest for rest, _ in parts]
     location, variance, unit = (torch.cat([rest[k] for rest in rests]) for k in (2, 3, 4))
     first, factors = rests[0], [1.0] * len(futures)

@@ -14,7 +14,7 @@ _LOOK, _COUNT = 0.005, 5.0
 #: Seconds without any worker after which nobody waits any longer; a killed one may be started again before.
 _PATIENCE = 60.0
 #: Results that one task merges.
-_AT_ONCE = 4
+AT_ONCE = 4
 
 
 def finished(client: Any, futures: list[Any], what: str = "") -> Iterator[tuple[int, Any]]:
@@ -30,18 +30,35 @@ def finished(client: Any, futures: list[Any], what: str = "") -> Iterator[tuple[
                 advance()
 
 
-def total(client: Any, futures: list[Any], merge: Callable[[list[Any]], Any], what: str = "") -> Any:
-    """Return what ``merge`` makes of all results, on the workers, four at a time; the list is emptied."""
-    root, count = list(futures), len(futures)
-    while len(root) > 1:
-        groups = (root[k : k + _AT_ONCE] for k in range(0, len(root), _AT_ONCE))
-        root = [group[0] if len(group) == 1 else client.submit(merge, group, pure=False) for group in groups]
-    with progress(what, count, True) if what else nullcontext() as advance:
+def merged(client: Any, futures: list[Any], merge: Callable[[list[Any]], Any]) -> Any:
+    """Return the future of what ``merge`` makes of all results, on the workers, four at a time."""
+    while len(futures) > 1:
+        groups = (futures[k : k + AT_ONCE] for k in range(0, len(futures), AT_ONCE))
+        futures = [group[0] if len(group) == 1 else client.submit(merge, group, pure=False) for group in groups]
+    return futures[0]
+
+
+def wait(client: Any, futures: list[Any], what: str = "") -> None:
+    """Wait for results that stay on the workers, under a progress bar where it has a text; the list is emptied."""
+    with progress(what, len(futures), True) if what else nullcontext() as advance:
         for _ in _as_they_finish(client, futures):
             if advance is not None:
                 advance()
-    ((_, result),) = finished(client, root)
-    return result
+
+
+def merging_tasks(count: int) -> int:
+    """Return the number of tasks that merge so many results.
+
+    Examples
+    --------
+    >>> merging_tasks(21)  # five of four, and one of the six that are left, which makes three, and one
+    8
+    """
+    tasks = 0
+    while count > 1:
+        tasks += count // AT_ONCE + (count % AT_ONCE > 1)
+        count = -(-count // AT_ONCE)
+    return tasks
 
 
 def _as_they_finish(client: Any, futures: list[Any]) -> Iterator[Any]:

@@ -15,7 +15,7 @@ from torch import Tensor
 
 from svnn._compiled import load
 from svnn.covariance.tiles._cluster import Panel
-from svnn.covariance.tiles._cluster_jobs import finished, total
+from svnn.covariance.tiles._cluster_jobs import AT_ONCE, finished, merged, wait
 from svnn.covariance.tiles._observations import Observations
 from svnn.covariance.tiles._order_statistics import (
     coarse_histogram,
@@ -106,12 +106,22 @@ class ClusterTiles(Tiles):
 
     def total(self, futures: list[Any], merge: Callable[[list[Any]], Any], what: str) -> Any:
         """Return the merged answers of all pairs of panels."""
-        return total(self.held.client, futures, merge, what if self.verbose else "")
+        root = merged(self.held.client, futures, merge)
+        wait(self.held.client, futures, what if self.verbose else "")
+        ((_, found),) = finished(self.held.client, [root])
+        return found
 
     def of_features(self, futures: list[Any], merge: Callable[[list[Any]], Any], what: str) -> Tensor:
-        """Return the merged answers ``{panel's start: array}`` as one tensor of all features."""
-        found = self.total(futures, merge, what)
-        return torch.cat([torch.from_numpy(np.array(found[start])) for start in sorted(found)])
+        """Return answers ``{panel's start: array}``, merged for each panel, as one tensor of all features."""
+        client, roots = self.held.client, []
+        for q, start in enumerate(self.held.starts[:-1]):
+            mine = [future for pair, future in zip(self.pairs, futures, strict=True) if q in pair]
+            groups = (mine[k : k + AT_ONCE] for k in range(0, len(mine), AT_ONCE))
+            parts = [client.submit(_of_panel, start, group, merge, pure=False) for group in groups]
+            roots.append(merged(client, parts, merge))
+        wait(client, futures, what if self.verbose else "")
+        found = dict(finished(client, roots))
+        return torch.cat([torch.from_numpy(np.array(found[q])) for q in range(len(found))])
 
 
 def _answered(
@@ -124,6 +134,11 @@ def _answered(
 ) -> Any:
     """Return the answer of two panels; on a worker."""
     return answer(PairTiles(first, second, factors, limit), *args)
+
+
+def _of_panel(start: int, answers: list[dict[int, np.ndarray]], merge: Callable[[list[Any]], Any]) -> Any:
+    """Return the merged answers about one panel; on a worker."""
+    return merge([answer[start] for answer in answers])
 
 
 # -- pairs ----------------------------------------------------------------------------------------
@@ -231,14 +246,9 @@ def _by_panel(tiles: PairTiles, values: np.ndarray) -> dict[int, np.ndarray]:
     return {row: values[:height], **({column: values[height:]} if len(values) > height else {})}
 
 
-def _largest_of(parts: list[dict[int, np.ndarray]]) -> dict[int, np.ndarray]:
-    best: dict[int, np.ndarray] = {}
-    for part in parts:
-        for start, values in part.items():
-            k = values.shape[1]
-            both = np.concatenate([best[start], values], axis=1) if start in best else values
-            best[start] = np.sort(both, axis=1)[:, -k:]
-    return best
+def _largest_of(parts: list[np.ndarray]) -> np.ndarray:
+    """Return the largest values of each row, ascending, as many as each part has."""
+    return np.sort(np.concatenate(parts, axis=1), axis=1)[:, -parts[0].shape[1] :]
 
 
 @largest_below.register(ClusterTiles)

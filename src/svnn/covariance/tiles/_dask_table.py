@@ -76,7 +76,7 @@ def _check(X: Any) -> None:
     if not isinstance(X._meta, np.ndarray):
         kind = f"{type(X._meta).__module__}.{type(X._meta).__name__}"
         raise ValueError(
-            f"X has chunks of type {kind}, but dense numpy arrays are needed; use X.map_blocks(...) first."
+            f"X has chunks of type {kind}, but numpy arrays are needed; convert them by X.map_blocks(...)."
         )
     check_dense_real(X)
     if X.dtype.kind not in "fiub":
@@ -99,10 +99,8 @@ def running_client() -> Any:
         return None
     if client.asynchronous:
         raise ValueError(
-            "The Client of dask.distributed is asynchronous, but fit waits; use Client(asynchronous=False)."
+            "The Client of Dask is asynchronous, but fit waits for results; use Client(asynchronous=False)."
         )
     if not client.nthreads():
-        raise RuntimeError(
-            "The cluster of the dask.distributed Client has no workers; start some, or close the Client."
-        )
+        raise RuntimeError("The cluster of the Dask Client has no workers; start some, or close the Client.")
     return client

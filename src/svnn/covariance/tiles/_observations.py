@@ -10,7 +10,7 @@ from collections.abc import Iterator
 from contextlib import suppress
 from functools import singledispatch
 from pathlib import Path
-from typing import TYPE_CHECKING, BinaryIO, NamedTuple
+from typing import TYPE_CHECKING, Any, BinaryIO, NamedTuple
 
 import numpy as np
 import torch
@@ -63,7 +63,7 @@ class Observations(NamedTuple):
 
 @singledispatch
 def read(
-    X: AnyArray,
+    X: Any,
     sample_weight: ColumnLike | None,
     *,
     correlations: bool,
