@@ -4,8 +4,6 @@ from __future__ import annotations
 
 import math
 import pickle
-import subprocess
-import sys
 
 import numpy as np
 import pytest
@@ -347,53 +345,3 @@ def test_progress_counts_tasks(client, capsys):
     HardThreshold(density=0.1, dense_limit=0, verbose=True).fit(chunked(table()))
     lines = capsys.readouterr().err
     assert "histogram: 6 of 6" in lines and "pairs: 6 of 6" in lines
-
-
-_KILLED = """
-import os, signal, time
-import numpy as np
-import dask.array as da
-from distributed import Client, LocalCluster
-from svnn import HardThreshold
-from svnn.covariance.tiles import _cluster, _cluster_tiles
-
-def main():
-    X = np.random.default_rng(0).standard_normal((50, 900)).astype(np.float32)
-    X[:, 1::2] += X[:, ::2]
-    _cluster.panel_width = lambda *args: 256
-    collected, finished = _cluster_tiles._collected, _cluster_tiles.finished
-    settings = dict(n_workers=2, threads_per_worker=1, processes=True, dashboard_address=":0")
-    with LocalCluster(**settings) as cluster, Client(cluster) as client:
-        pids = client.run(os.getpid)
-
-        def slowly(tiles, *args):
-            time.sleep(0.2)
-            return collected(tiles, *args)
-
-        def with_a_death(*args):
-            for count, item in enumerate(finished(*args)):
-                if count == 1:
-                    os.kill(min(pids.values()), signal.SIGKILL)
-                    print("killed", flush=True)
-                yield item
-
-        _cluster_tiles._collected, _cluster_tiles.finished = slowly, with_a_death
-        found = HardThreshold(dense_limit=0).fit(da.from_array(X, chunks=(20, 300))).covariance_
-        expected = HardThreshold(dense_limit=0).fit(X).covariance_
-        assert found.nnz == expected.nnz and (found != expected).nnz == 0
-        print("equal", found.nnz, flush=True)
-        os._exit(0)  # the workers see that, and end as well; to close them in order takes longer
-
-if __name__ == "__main__":
-    main()
-"""
-
-
-@pytest.mark.skipif(sys.platform == "win32", reason="no SIGKILL")
-def test_a_worker_that_dies_loses_nothing(tmp_path):
-    """Two worker processes; one is killed while tasks run, and its panels are computed again."""
-    script = tmp_path / "killed.py"
-    script.write_text(_KILLED)
-    done = subprocess.run([sys.executable, str(script)], capture_output=True, text=True, timeout=300)
-    assert done.returncode == 0, done.stderr[-2000:]
-    assert "killed" in done.stdout and "equal" in done.stdout

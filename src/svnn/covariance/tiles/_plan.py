@@ -17,8 +17,8 @@ _BEYOND_K = 5
 class Plan(NamedTuple):
     """What a fit takes, in bytes, float32 operations and seconds; ``print`` shows it as a table.
 
-    What moves is an upper bound. ``held_per_worker`` are the panels that stay with a worker, ``working_per_worker`` what
-    its tasks need beside them: two panels, and both side by side.
+    What moves is an upper bound. ``held_per_worker`` are the panels that stay with a worker, ``working_per_worker`` is
+    what its tasks need beside them: two panels, and both side by side.
     """
 
     n_features: int
