@@ -36,10 +36,11 @@ GFLOPS = 50.0
 class Watch(SchedulerPlugin):
     """Counts finished tasks by the names of their functions; when enough pairs are done it kills a worker.
 
-    It takes the one that holds most panels. ``pids`` are the processes of the workers, by their addresses.
+    It takes the one that holds most panels. ``pids`` are the processes of the workers, by their addresses; without
+    them it only counts.
     """
 
-    def __init__(self, scheduler: Any, pids: dict[str, int]) -> None:
+    def __init__(self, scheduler: Any, pids: dict[str, int] | None = None) -> None:
         self.scheduler, self.pids, self.done, self.killed = scheduler, pids, Counter(), 0
 
     def transition(self, key: Any, start: str, finish: str, *args: Any, **kwargs: Any) -> None:
@@ -48,7 +49,7 @@ class Watch(SchedulerPlugin):
         # A key ends in a random number, or in a hash of the arguments.
         name = key.rsplit("-", 5)[0] if isinstance(key, str) else str(key[0]).rsplit("-", 1)[0]
         self.done[name] += 1
-        if not self.killed and self.done["_answered"] >= DEATH:
+        if self.pids and not self.killed and self.done["_answered"] >= DEATH:
             panels = [task for task in self.scheduler.tasks.values() if str(task.key).startswith("_standardised")]
             held = Counter(worker.address for task in panels for worker in task.who_has)
             self.killed = self.pids[held.most_common(1)[0][0]]

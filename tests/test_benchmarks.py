@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import argparse
 import json
+import signal
 from importlib.util import find_spec
 
 import _measure
@@ -299,3 +300,16 @@ def test_the_correlations_are_measured():
     assert [row["correlation"] for row in rows] == [*names, "kendall", *names]
     table = correlations.report(stored(rows))
     assert "| 300 | 50  | spearman" in table and "times Pearson's" in table
+
+
+@pytest.mark.skipif(not hasattr(signal, "SIGKILL"), reason="nobody is killed on this system")
+def test_a_worker_that_is_killed_loses_nothing():
+    """Two worker processes; the one that holds most of the data is killed while tasks are left."""
+    pytest.importorskip("distributed")
+    import cluster
+
+    row = stored(cluster.measure(RATES, quick=True))  # raises where the edges differ, or nobody was killed
+    assert row["edges"] > 0 and row["pairs computed"] >= 10
+    table = cluster.report(row)
+    assert "| 900 × 40" in table and "153 of 65,536 features" in table
+    assert "two workers" not in cluster.report(cluster.measure(RATES, plan=True))

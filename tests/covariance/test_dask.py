@@ -4,9 +4,12 @@ from __future__ import annotations
 
 import math
 import pickle
+import re
+from pathlib import Path
 
 import numpy as np
 import pytest
+import torch
 from numpy.testing import assert_allclose, assert_array_equal
 
 from svnn import HardThreshold, SVNNRegressor
@@ -22,12 +25,14 @@ from svnn.covariance import (
     SoftThreshold,
     TylerCovariance,
     _dask,
+    tiles,
 )
-from svnn.covariance.tiles import DaskTable, _cluster, _cluster_jobs, _cluster_tiles
+from svnn.covariance.tiles import DaskTable, _cluster, _cluster_jobs, _cluster_tiles, _plan
 
 da = pytest.importorskip("dask.array")
 distributed = pytest.importorskip("distributed")
 
+_OPTIONS = {"correlations": True, "kind": "pearson", "total": 700}
 T, N, PANEL = 40, 700, 256  # three panels, the last one of 188 features
 
 
@@ -345,3 +350,62 @@ def test_progress_counts_tasks(client, capsys):
     HardThreshold(density=0.1, dense_limit=0, verbose=True).fit(chunked(table()))
     lines = capsys.readouterr().err
     assert "histogram: 6 of 6" in lines and "pairs: 6 of 6" in lines
+
+
+@pytest.mark.parametrize(
+    ("question", "model"),
+    [
+        ("threshold", HardThreshold(dense_limit=0)),
+        ("density", HardThreshold(density=0.01, dense_limit=0)),
+        ("top_k", HardThreshold(top_k=3, dense_limit=0)),
+    ],
+)
+def test_the_plan_is_what_happens(question, model, cluster, client, monkeypatch):
+    benchmark = pytest.importorskip("cluster")  # of the benchmarks
+    monkeypatch.setattr(_plan, "panel_width", lambda *args: 128)
+    monkeypatch.setattr(_cluster, "panel_width", lambda *args: 128)
+    X = np.random.default_rng(0).standard_normal((T, 1100)).astype(np.float32)
+    plan = tiles.plan(1100, T, workers=2, gflops=1.0, question=question, k=3)
+    assert (plan.panels, plan.pairs, plan.panel_bytes) == (9, 45, 4 * T * 128)
+    assert plan.operations == plan.passes * 1100**2 * T
+    watch = benchmark.Watch(cluster.scheduler)
+    before = sum(client.run(benchmark.incoming).values())
+    cluster.scheduler.add_plugin(watch, name=question)
+    model.fit(chunked(X))
+    cluster.scheduler.remove_plugin(name=question)
+    moved = sum(client.run(benchmark.incoming).values()) - before
+    ours = {name: count for name, count in watch.done.items() if "rechunk" not in name and name not in ("array", "run")}
+    assert sum(ours.values()) == plan.tasks, ours
+    assert ours["_answered"] == plan.passes * plan.pairs
+    assert 0 < moved <= 2 * plan.moved_to_panels + plan.moved_to_pairs + plan.moved_to_merges + 1e5
+    assert f"tasks                   {plan.tasks:,}" in str(plan)
+
+
+def test_the_plan_holds_the_panels(client):
+    data = _cluster.read(DaskTable(chunked(table())), None, correlations=True, limit=2**30, kind="pearson")
+    sizes = client.submit(lambda panels: [panel.Z.nbytes for panel in panels], data.panels.futures).result()
+    assert sum(sizes) == 4 * 768 * T
+    assert tiles.plan(N, T, workers=1, gflops=1.0).table_bytes == sum(sizes)
+
+
+def test_the_code_of_the_page_runs_and_prints_what_it_shows(capsys):
+    page = (Path(__file__).parents[2] / "docs" / "cluster.md").read_text(encoding="utf-8")
+    first, planned = re.findall(r"```python\n(.*?)```", page, re.S)
+    names = {"__name__": "page"}
+    exec(compile(first, "cluster.md", "exec"), names)
+    assert re.fullmatch(r"True\n\d+ edges\n", capsys.readouterr().out)
+    exec(compile(planned, "cluster.md", "exec"), names)
+    assert f"```text\n{capsys.readouterr().out}```" in page
+
+
+@pytest.mark.skipif(not torch.cuda.is_available(), reason="needs a GPU")
+def test_tiles_of_panels_are_multiplied_on_a_gpu():
+    X = table(np.float32)
+    halves = [_cluster._standardised(X[:, a : a + 384], None, a, _OPTIONS) for a in (0, 384)]
+    found = _cluster_tiles.PairTiles(*halves, (1.0, 1.0), 2**30)
+    assert found.device.type == "cuda"
+    counts, columns, *_ = _cluster_tiles._collected(found, 20.0, None)
+    R = np.nan_to_num(np.corrcoef(X.T.astype(np.float64))) * T
+    rows, expected = np.nonzero(np.abs(R[:384, 384:]) > 20.0)
+    assert_array_equal(columns, expected + 384)
+    assert_array_equal(counts, np.bincount(rows, minlength=384))

@@ -17,8 +17,9 @@ _BEYOND_K = 5
 class Plan(NamedTuple):
     """What a fit takes, in bytes, float32 operations and seconds; ``print`` shows it as a table.
 
-    What moves is an upper bound. ``held_per_worker`` are the panels that stay with a worker, ``working_per_worker`` is
-    what its tasks need beside them: two panels, and both side by side.
+    What moves to pair panels and to merge answers is an upper bound, as long as no worker dies. ``held_per_worker`` are
+    the panels that stay with a worker, ``working_per_worker`` is what its tasks need beside them: two panels, and both
+    side by side.
     """
 
     n_features: int
@@ -53,7 +54,7 @@ class Plan(NamedTuple):
             "standardised table": _size(self.table_bytes),
             "held by a worker": _size(self.held_per_worker),
             "in use by its tasks": _size(self.working_per_worker),
-            "moved to form panels": f"at most {_size(self.moved_to_panels)}",
+            "moved to form panels": f"about {_size(self.moved_to_panels)}",
             "moved to pair them": f"at most {_size(self.moved_to_pairs)}",
             "moved to merge answers": f"at most {_size(self.moved_to_merges)}",
             "moved by a worker": f"at most {_size(moved / self.workers)}",
@@ -112,9 +113,8 @@ def plan(
         merges = first + merging_tasks(first)
         passes, tasks = 2, tasks + pairs + panels * merges
         answers = (4 * (pairs - panels) + panels + panels * merges) * part
-    # A task on two panels runs where one of them is, so it fetches one; and no worker fetches a panel twice while it
-    # keeps it.
-    fetched = min(pairs - panels, panels * (workers - 1)) * panel
+    # A task mostly runs where one of its panels is, and fetches the other; at worst it fetches both.
+    fetched = (2 * pairs - panels) * panel
     operations = passes * n_features**2 * n_samples
     return Plan(
         n_features=n_features,
