@@ -25,7 +25,7 @@ from distributed import Client, LocalCluster, SchedulerPlugin
 from svnn import HardThreshold
 
 FULL = {"n": 50_000, "t": 2000, "chunks": (500, 6000), "limit": 4096}
-QUICK = {"n": 900, "t": 40, "chunks": (15, 400), "limit": 0}
+QUICK = {"n": 900, "t": 200, "chunks": (70, 400), "limit": 0}
 MEMORY = "3GB"
 #: Finished pairs of panels after which a worker is killed.
 DEATH = 5

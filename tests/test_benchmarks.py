@@ -311,5 +311,5 @@ def test_a_worker_that_is_killed_loses_nothing():
     row = stored(cluster.measure(RATES, quick=True))  # raises where the edges differ, or nobody was killed
     assert row["edges"] > 0 and row["pairs computed"] >= 10
     table = cluster.report(row)
-    assert "| 900 × 40" in table and "153 of 65,536 features" in table
+    assert "| 900 × 200" in table and "153 of 65,536 features" in table
     assert "two workers" not in cluster.report(cluster.measure(RATES, plan=True))

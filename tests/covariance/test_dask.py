@@ -29,6 +29,7 @@ from svnn.covariance import (
 )
 from svnn.covariance.tiles import DaskTable, _cluster, _cluster_jobs, _cluster_tiles, _plan
 
+dask = pytest.importorskip("dask")
 da = pytest.importorskip("dask.array")
 distributed = pytest.importorskip("distributed")
 
@@ -257,6 +258,12 @@ def test_models_take_tables_of_dask_and_scores_too():
     assert fitted.score(chunked(X[:, :4], 9, 3)) == pytest.approx(fitted.score(X[:, :4]))
 
 
+def test_values_of_nodes_are_merged_too(monkeypatch):
+    monkeypatch.setattr(_dask, "_CHUNK_BYTES", 1)
+    X = table(n=302)[:, :8].reshape(T, 4, 2)
+    assert_allclose(SampleCovariance().fit(chunked(X, 7, 3, 1)).covariance_, SampleCovariance().fit(X).covariance_)
+
+
 # -- frames ---------------------------------------------------------------------------------------
 
 
@@ -303,10 +310,11 @@ def test_a_value_that_is_not_finite_is_named(value, said, client):
         (lambda: da.zeros((5, 5), dtype=complex), "complex numbers"),
         (lambda: da.zeros((5, 5), dtype="datetime64[s]"), "must hold real numbers"),
         (lambda: da.zeros((1, 5)), "minimum of 2"),
+        (lambda: pytest.importorskip("dask.dataframe").from_dask_array(da.zeros(5)), "1 dimension"),
         (lambda: da.zeros((5, 0)), "holds no values"),
         (lambda: (lambda x: x[x[:, 0] > 0])(da.ones((5, 5))), "unknown sizes; call X.compute_chunk_sizes"),
     ],
-    ids=["1-D", "complex", "dates", "one row", "empty", "unknown"],
+    ids=["1-D", "complex", "dates", "one row", "series", "empty", "unknown"],
 )
 def test_bad_tables(X, said):
     with pytest.raises(ValueError, match=said):
@@ -332,6 +340,44 @@ def test_a_cluster_without_workers_is_an_error(monkeypatch):
         monkeypatch.setattr(_cluster_jobs, "_PATIENCE", 0.05)
         with pytest.raises(RuntimeError, match="all workers of the Dask cluster are gone"):
             list(_cluster_jobs.finished(client, [client.submit(int, 1)]))
+
+
+# -- a folder -------------------------------------------------------------------------------------
+
+
+def test_pairs_in_a_folder_are_not_computed_again(client, asked, tmp_path):
+    parquet = pytest.importorskip("pyarrow.parquet")
+    X = table()
+    with dask.config.set({"svnn.parts": str(tmp_path)}):
+        first = HardThreshold(tau=2.5, dense_limit=0).fit(chunked(X))
+        (folder,) = tmp_path.iterdir()
+        assert {path.name for path in folder.iterdir()} == {
+            f"{i}-{j}.parquet" for i in (0, 256, 512) for j in (0, 256, 512) if i <= j
+        }
+        (folder / "0-256.parquet").unlink()
+        second = HardThreshold(tau=2.5, dense_limit=0).fit(chunked(X))
+        assert asked == [6, 1]
+        SoftThreshold(tau=2.4, dense_limit=0).fit(chunked(X))
+        HardThreshold(tau=2.5, dense_limit=0).fit(chunked(X + 1e-3 * X**2))
+        assert asked == [6, 1, 6, 6] and len(list(tmp_path.iterdir())) == 3
+    expected = HardThreshold(tau=2.5, dense_limit=0).fit(X)
+    assert_same(first, expected)
+    assert_same(second, expected)
+    edges = parquet.read_table(folder).to_pandas()
+    found = np.zeros((N, N))
+    found[edges.i, edges.j] = edges.value
+    assert_allclose(found, np.triu(dense(expected.covariance_), 1), rtol=1e-6)
+
+
+@pytest.mark.parametrize("name", ["adaptive", "ACV", "top k"])
+def test_selections_have_folders_of_their_own(name, client, asked, tmp_path):
+    pytest.importorskip("pyarrow")
+    X, model = table(), TILED[name]
+    with dask.config.set({"svnn.parts": str(tmp_path)}):
+        first, second = (pickle.loads(pickle.dumps(model)).fit(chunked(X)) for _ in range(2))
+    assert 0 in asked
+    for found in (first, second):
+        assert_same(found, model.fit(X))
 
 
 # -- parts ----------------------------------------------------------------------------------------
@@ -404,7 +450,7 @@ def test_tiles_of_panels_are_multiplied_on_a_gpu():
     halves = [_cluster._standardised(X[:, a : a + 384], None, a, _OPTIONS) for a in (0, 384)]
     found = _cluster_tiles.PairTiles(*halves, (1.0, 1.0), 2**30)
     assert found.device.type == "cuda"
-    counts, columns, *_ = _cluster_tiles._collected(found, 20.0, None)
+    counts, columns, *_ = _cluster_tiles._collected(found, 20.0, None, None)
     R = np.nan_to_num(np.corrcoef(X.T.astype(np.float64))) * T
     rows, expected = np.nonzero(np.abs(R[:384, 384:]) > 20.0)
     assert_array_equal(columns, expected + 384)

@@ -54,10 +54,21 @@ class Panels:
         What to multiply each panel by, so that all have the same unit; powers of two, mostly 1.
     limit : int
         Bytes that a task may use beside its panels.
+    token : tuple
+        What the panels depend on.
     """
 
-    def __init__(self, client: Any, futures: list[Any], starts: list[int], factors: list[float], limit: int) -> None:
-        self.client, self.futures, self.starts, self.factors, self.limit = client, futures, starts, factors, limit
+    def __init__(
+        self,
+        client: Any,
+        futures: list[Any],
+        starts: list[int],
+        factors: list[float],
+        limit: int,
+        token: tuple[object, ...],
+    ) -> None:
+        self.client, self.futures, self.starts, self.factors = client, futures, starts, factors
+        self.limit, self.token = limit, token
 
     def __len__(self) -> int:
         return len(self.futures)
@@ -86,7 +97,10 @@ def panel_width(n_features: int, n_rows: int, threads: int, bytes_per_thread: fl
 
 def cluster_memory(client: Any) -> tuple[int, float]:
     """Return the threads of all workers, and the least memory that one of them has."""
-    workers = client.scheduler_info(n_workers=-1)["workers"].values()
+    try:
+        workers = client.scheduler_info(n_workers=-1)["workers"].values()
+    except TypeError:  # before distributed 2025.4 it always told of all
+        workers = client.scheduler_info()["workers"].values()
     least = min((worker["memory_limit"] or _UNKNOWN_MEMORY) / worker["nthreads"] for worker in workers)
     return sum(worker["nthreads"] for worker in workers), least
 
@@ -126,7 +140,8 @@ def read_panels(
         power, n_rows = common_unit(variance.sqrt()), len(first.weight) * first.n_values
         factors = [own / power for _, own in parts]
         unit, scale = torch.full_like(variance, power / math.sqrt(n_rows)), power**2 / n_rows
-    panels = Panels(client, futures, starts, factors, min(limit, int(memory / 4)))
+    token = (X.array.name, sample_weight, width, correlations, kind)
+    panels = Panels(client, futures, starts, factors, min(limit, int(memory / 4)), token)
     return first._replace(
         Z=torch.empty((starts[-1], 0)),
         n_features=n,

@@ -7,6 +7,7 @@ Here the answers are put together: counts are added, the largest values of rows 
 from __future__ import annotations
 
 from collections.abc import Callable
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -16,6 +17,7 @@ from torch import Tensor
 from svnn._compiled import load
 from svnn.covariance.tiles._cluster import Panel
 from svnn.covariance.tiles._cluster_jobs import AT_ONCE, finished, merged, wait
+from svnn.covariance.tiles._cluster_parts import parts_folder, read_parts, write_part
 from svnn.covariance.tiles._observations import Observations
 from svnn.covariance.tiles._order_statistics import (
     coarse_histogram,
@@ -53,15 +55,18 @@ class PairTiles(Tiles):
                 np.copyto(rows.numpy(), panel.Z)
             if factor != 1:
                 rows *= factor
-        last = panels[-1].rest.n_features
-        data = first.rest._replace(Z=Z, n_features=last if second is None else height + last)
-        super().__init__(data._replace(weight=data.weight.to(Z.device)), limit)
-        self._starts = first.start, first.start if second is None else second.start - height
+        data, last = first.rest, panels[-1].rest.n_features
+        unit = torch.cat([panel.rest.unit / factor for panel, factor in zip(panels, factors, strict=False)])
+        data = data._replace(Z=Z, n_features=n - len(panels[-1].Z) + last, unit=unit, weight=data.weight.to(Z.device))
+        super().__init__(data, limit)
+        self.starts = first.start, panels[-1].start
+        #: The true number of what is column 0 here.
+        self.first_column = self.starts[1] - (n - len(panels[-1].Z))
         if second is not None:
             self.panels = [kept for panel in self.panels if (kept := _right_of(panel, height))]
 
     def place(self, tile: Tile) -> tuple[int, int]:
-        return self._starts[0] + tile.row, self._starts[1] + tile.column
+        return self.starts[0] + tile.row, self.first_column + tile.column
 
 
 def _right_of(panel: list[Tile], height: int) -> list[Tile]:
@@ -85,13 +90,19 @@ class ClusterTiles(Tiles):
         #: The pairs of panels, row by row.
         self.pairs = [(i, j) for i in range(count) for j in range(i, count)]
 
-    def ask(self, answer: Callable[..., Any], *args: object, levels: Tensor | None = None) -> list[Any]:
-        """Start a task ``answer(tiles, *args)`` for every pair of panels; return the futures.
+    def ask(
+        self,
+        answer: Callable[..., Any],
+        *args: object,
+        levels: Tensor | None = None,
+        pairs: list[tuple[int, int]] | None = None,
+    ) -> list[Any]:
+        """Start a task ``answer(tiles, *args)`` for every pair of panels, or for some; return the futures.
 
         Where there are ``levels`` of all features, those of the two panels come first among the arguments.
         """
         held, futures = self.held, []
-        for i, j in self.pairs:
+        for i, j in self.pairs if pairs is None else pairs:
             panels = held.futures[i], None if i == j else held.futures[j]
             mine = () if levels is None else (self._of_pair(levels, i, j),)
             factors = held.factors[i], held.factors[j]
@@ -149,13 +160,17 @@ def collect_from_cluster(
     tiles: ClusterTiles, level: float | Tensor, select: Select | None = None, what: str = "pairs"
 ) -> Pairs:
     """Return the entries above ``level``; see :func:`collect`. Each task's come here when it is done."""
+    of_features = level.numpy() if isinstance(level, Tensor) else None
+    folder = parts_folder(tiles, level if of_features is None else of_features, select)
+    parts = {} if folder is None else read_parts(folder, tiles)
+    missing = [pair for pair in tiles.pairs if pair not in parts]
     if isinstance(level, Tensor):
-        futures = tiles.ask(_collected, select, levels=level)
+        futures = tiles.ask(_collected, select, folder, levels=level, pairs=missing)
     else:
-        futures = tiles.ask(_collected, level, select)
-    parts, found = {}, 0
+        futures = tiles.ask(_collected, level, select, folder, pairs=missing)
+    found = sum(len(part[1]) for part in parts.values())
     for k, part in finished(tiles.held.client, futures, what if tiles.verbose else ""):
-        parts[tiles.pairs[k]] = part
+        parts[missing[k]] = part
         found += len(part[1])
         check_room(found, tiles.limit)
     panels = []
@@ -165,14 +180,18 @@ def collect_from_cluster(
     return Pairs(counts[: tiles.data.n_features], *others)
 
 
-def _collected(tiles: PairTiles, level: float | np.ndarray, select: Select | None) -> tuple[np.ndarray, ...]:
+def _collected(
+    tiles: PairTiles, level: float | np.ndarray, select: Select | None, folder: Path | None
+) -> tuple[np.ndarray, ...]:
     """Return the number of entries in each row of the first panel, their true columns, values and scores."""
     height = tiles.panels[-1][-1].end_row
     levels = torch.from_numpy(level).to(tiles.device) if isinstance(level, np.ndarray) else level
     pairs = collect(tiles, levels, select)
-    column = np.int32(tiles.place(Tile(0, 0, 0, 0))[1])
     counts, columns, values, *score = (part.cpu().numpy() for part in pairs if part is not None)
-    return counts[:height], columns + column, values, *score
+    found = (counts[:height], columns + np.int32(tiles.first_column), values, *score)
+    if folder is not None:
+        write_part(folder, tiles, found)
+    return found
 
 
 def _side_by_side(parts: list[tuple[np.ndarray, ...]]) -> tuple[np.ndarray, ...]:
@@ -242,7 +261,7 @@ def _largest(tiles: PairTiles, k: int) -> dict[int, np.ndarray]:
 
 def _by_panel(tiles: PairTiles, values: np.ndarray) -> dict[int, np.ndarray]:
     height = tiles.panels[-1][-1].end_row
-    row, column = tiles.place(Tile(0, 0, height, 0))
+    row, column = tiles.starts
     return {row: values[:height], **({column: values[height:]} if len(values) > height else {})}
 
 

@@ -32,7 +32,7 @@ class DaskTable:
 
     def __init__(self, X: Any) -> None:
         self.names = None
-        if hasattr(X, "to_dask_array"):
+        if hasattr(X, "to_dask_array") and X.ndim == 2:
             self.names = X._meta
             reject_text_columns(self.names)
             kinds = {str(dtype) for dtype in X._meta.dtypes}
