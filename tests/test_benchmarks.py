@@ -9,6 +9,7 @@ import argparse
 import json
 import signal
 from importlib.util import find_spec
+from pathlib import Path
 
 import _measure
 import _peers
@@ -313,3 +314,13 @@ def test_a_worker_that_is_killed_loses_nothing():
     table = cluster.report(row)
     assert "| 900 × 200" in table and "153 of 65,536 features" in table
     assert "two workers" not in cluster.report(cluster.measure(RATES, plan=True))
+
+
+def test_the_page_shows_what_was_measured_on_a_cluster():
+    pytest.importorskip("distributed")
+    import cluster
+
+    docs = Path(__file__).parents[1] / "docs"
+    row = json.loads((docs / "results" / "cluster.json").read_text(encoding="utf-8"))
+    page = (docs / "cluster.md").read_text(encoding="utf-8")
+    assert cluster.table(row) in page and cluster.simulated() in page

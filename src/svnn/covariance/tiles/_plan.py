@@ -56,7 +56,7 @@ class Plan(NamedTuple):
             "in use by its tasks": _size(self.working_per_worker),
             "moved to form panels": f"about {_size(self.moved_to_panels)}",
             "moved to pair them": f"at most {_size(self.moved_to_pairs)}",
-            "moved to merge answers": f"at most {_size(self.moved_to_merges)}",
+            "moved to merge answers": f"at most {_size(self.moved_to_merges)}" if self.moved_to_merges else "nothing",
             "moved by a worker": f"at most {_size(moved / self.workers)}",
             "arithmetic": f"{self.operations:.2g} operations, {self.seconds / 3600:.2g} hours",
         }
