@@ -27,7 +27,7 @@ from svnn.covariance import (
     _dask,
     tiles,
 )
-from svnn.covariance.tiles import DaskTable, _cluster, _cluster_jobs, _cluster_tiles, _plan
+from svnn.covariance.tiles import DaskTable, _cluster, _cluster_answers, _cluster_jobs, _cluster_tiles, _plan
 
 dask = pytest.importorskip("dask")
 da = pytest.importorskip("dask.array")
@@ -450,7 +450,7 @@ def test_tiles_of_panels_are_multiplied_on_a_gpu():
     halves = [_cluster._standardised(X[:, a : a + 384], None, a, _OPTIONS) for a in (0, 384)]
     found = _cluster_tiles.PairTiles(*halves, (1.0, 1.0), 2**30)
     assert found.device.type == "cuda"
-    counts, columns, *_ = _cluster_tiles._collected(found, 20.0, None, None)
+    counts, columns, *_ = _cluster_answers._collected(found, 20.0, None, None)
     R = np.nan_to_num(np.corrcoef(X.T.astype(np.float64))) * T
     rows, expected = np.nonzero(np.abs(R[:384, 384:]) > 20.0)
     assert_array_equal(columns, expected + 384)

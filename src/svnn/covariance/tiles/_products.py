@@ -154,6 +154,7 @@ def over(data: Observations, limit: int, verbose: bool = False) -> Tiles:
     """Return the tiles of data: here, or on the workers of the cluster that hold it."""
     if data.panels is None:
         return Tiles(data, limit, verbose)
+    from svnn.covariance.tiles import _cluster_answers  # noqa: F401 - makes the questions known
     from svnn.covariance.tiles._cluster_tiles import ClusterTiles
 
     return ClusterTiles(data, limit, verbose)
