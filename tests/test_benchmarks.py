@@ -7,7 +7,9 @@ from __future__ import annotations
 
 import argparse
 import json
+import signal
 from importlib.util import find_spec
+from pathlib import Path
 
 import _measure
 import _peers
@@ -337,3 +339,26 @@ def test_shifts_are_measured_and_written(tmp_path, monkeypatch):
     assert len(shifts.stored(path)) == 2 * (4 + 3) + 3 * 3 + 2 * 6
     assert shifts.table(path).count("\n") == 4 and "`tapering`" in shifts.table(path)
     assert "`tapering`" in shifts.costs(path) and "over 3 draws" in shifts.false_sentence(path)
+
+
+@pytest.mark.skipif(not hasattr(signal, "SIGKILL"), reason="nobody is killed on this system")
+def test_a_worker_that_is_killed_loses_nothing():
+    """Two worker processes; the one that holds most of the data is killed while tasks are left."""
+    pytest.importorskip("distributed")
+    import cluster
+
+    row = stored(cluster.measure(RATES, quick=True))  # raises where the edges differ, or nobody was killed
+    assert row["edges"] > 0 and row["pairs computed"] >= 10
+    table = cluster.report(row)
+    assert "| 900 × 200" in table and "153 of 65,536 features" in table
+    assert "two workers" not in cluster.report(cluster.measure(RATES, plan=True))
+
+
+def test_the_page_shows_what_was_measured_on_a_cluster():
+    pytest.importorskip("distributed")
+    import cluster
+
+    docs = Path(__file__).parents[1] / "docs"
+    row = json.loads((docs / "results" / "cluster.json").read_text(encoding="utf-8"))
+    page = (docs / "cluster.md").read_text(encoding="utf-8")
+    assert cluster.table(row) in page and cluster.simulated() in page

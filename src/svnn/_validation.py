@@ -29,6 +29,17 @@ class Frame(Protocol):
     dtypes: Iterable[object]
 
 
+def is_dask(X: object) -> bool:
+    """Tell whether ``X`` is an array or a data frame of Dask; Dask is not imported for that.
+
+    Examples
+    --------
+    >>> is_dask([[1.0, 2.0]])
+    False
+    """
+    return hasattr(X, "__dask_graph__") and hasattr(X, "shape")
+
+
 def check_data(
     estimator: BaseEstimator,
     X: DataLike,
@@ -46,6 +57,7 @@ def check_data(
     estimator : BaseEstimator
         Error messages name it. Its ``n_features_in_`` and ``feature_names_in_`` are set, or compared with ``X``.
     X : array, tensor or data frame
+        One of Dask is computed.
     reset : bool
         True sets these two attributes, as ``fit`` does; False compares them, as ``predict`` does.
     allow_nan : bool
@@ -60,6 +72,8 @@ def check_data(
     """
     name = type(estimator).__name__
     data: Any = X
+    if is_dask(data):
+        data = data.compute()
     if not sp.issparse(data):  # scikit-learn has its own message about those
         check_dense_real(data)
     if is_torch(data):
@@ -68,7 +82,7 @@ def check_data(
         _check_tensor_shape(estimator, data, reset, min_samples)
     else:
         if hasattr(data, "columns") and hasattr(data, "dtypes"):
-            _reject_text_columns(data)
+            reject_text_columns(data)
         try:
             data = validate_data(
                 estimator,
@@ -117,7 +131,7 @@ def _check_tensor_shape(estimator: BaseEstimator, X: Tensor, reset: bool, min_sa
         )
 
 
-def _reject_text_columns(X: Frame) -> None:
+def reject_text_columns(X: Frame) -> None:
     """Raise an error that names the columns that hold text; scikit-learn's error shows only the first value."""
     dtypes = zip(X.columns, list(X.dtypes), strict=True)
     text = [str(column) for i, (column, dtype) in enumerate(dtypes) if _is_text(X, i, str(dtype).lower())]

@@ -38,7 +38,8 @@ class Banding(Sparsifier):
     :class:`HardThreshold` uses for its ``tau``. With more than ``dense_limit`` features it looks at 1024 neighbours,
     from a random place on.
 
-    With more than ``dense_limit`` features only the band is computed, in N · width · t operations.
+    With more than ``dense_limit`` features only the band is computed, in N · width · t operations. That is little, so
+    a table of Dask is brought here for it, into a temporary file where it is large.
 
     References
     ----------
@@ -67,6 +68,8 @@ class Banding(Sparsifier):
     random_state: RandomState = parameter(default=HardThreshold.random_state, like=HardThreshold)
 
     width_: int = fitted(kind="int", doc="The width that was used.")
+
+    _tiles_on_cluster = False
 
     #: The weight of a covariance, as a function of the distance and the width.
     _weights: ClassVar[Callable[[Any, int], Any]] = staticmethod(band_weights)

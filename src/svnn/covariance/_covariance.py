@@ -5,7 +5,7 @@ from __future__ import annotations
 import sys
 import warnings
 from collections.abc import Iterator, Mapping
-from typing import TYPE_CHECKING, Any, NamedTuple, Self
+from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple, Self
 
 import numpy as np
 import scipy.sparse as sp
@@ -27,7 +27,7 @@ from svnn._parameters import (
 )
 from svnn._summary import FittedSummary, kept_edges
 from svnn._types import AnyArray, ColumnLike, DataLike, HasFit, Matrix, MatrixLike
-from svnn._validation import at_once, check_data, unless
+from svnn._validation import at_once, check_data, is_dask, unless
 from svnn.covariance._correlation import CORRELATIONS, DOC, not_plain, see
 from svnn.covariance._gaussian import log_likelihood, precision, squared_distances, squared_norm
 from svnn.covariance._running_moments import Totals, add_rows, decaying, totals
@@ -253,6 +253,9 @@ class Sparsifier(CovarianceEstimator):
     )
     density_: float = fitted(kind="float", doc="Share of off-diagonal entries of ``covariance_`` that are not zero.")
 
+    #: Whether the workers of a Dask cluster can do the tiles; otherwise they are computed here.
+    _tiles_on_cluster: ClassVar[bool] = True
+
     @at_once
     def fit(self, X: DataLike | Iterator[DataLike], y: object = None, sample_weight: ColumnLike | None = None) -> Self:
         """Estimate the covariance of ``X``.
@@ -261,7 +264,8 @@ class Sparsifier(CovarianceEstimator):
         ----------
         X : array, tensor or data frame of shape (t, N) or (t, N, F), or iterator of such arrays
             With three dimensions, every sample's F values are observations of the N nodes. An iterator yields the rows
-            in chunks. A ``numpy.memmap`` with more than ``dense_limit`` features is read in pieces.
+            in chunks. A ``numpy.memmap`` with more than ``dense_limit`` features is read in pieces. An array or a data
+            frame of Dask may be chunked in any way; where a ``distributed.Client`` is active, its workers compute.
         y : ignored
         sample_weight : array of shape (t,), optional
             Only ratios of weights matter.
@@ -364,9 +368,7 @@ class Sparsifier(CovarianceEstimator):
             from svnn.covariance import tiles
 
             X = tiles.gather(X, tiles.memory_bytes(self.memory_limit))
-        unread = is_torch(X) or (isinstance(X, np.ndarray) and X.dtype.kind in "fiub")
-        shape = np.shape(X) if unread else ()
-        data = self._check(X, lazy=len(shape) in (2, 3) and shape[1] > self.dense_limit)
+        data = self._check_dask(X) if is_dask(X) else self._check_unread(X)
         n = data.shape[1]
         if n > self.dense_limit and (self.base is not None or self.correlation == "kendall"):
             what = 'correlation="kendall"' if self.base is None else f"base={self.base!r}"
@@ -396,6 +398,29 @@ class Sparsifier(CovarianceEstimator):
                     f"sparse_output=False asks for a dense matrix of {n} features, {size / 1e9:.3g} GB, which is more "
                     "than memory_limit; use sparse_output=None or a larger memory_limit."
                 )
+        return data
+
+    def _check_unread(self, X: Any) -> Any:
+        unread = is_torch(X) or (isinstance(X, np.ndarray) and X.dtype.kind in "fiub")
+        shape: tuple[int, ...] = np.shape(X) if unread else ()
+        return self._check(X, lazy=len(shape) in (2, 3) and shape[1] > self.dense_limit)
+
+    def _check_dask(self, X: Any) -> Any:
+        """Check a table of Dask; it stays unread where moments are enough, and where a cluster has the tiles."""
+        from svnn.covariance import _dask, tiles
+
+        def stays(table: tiles.DaskTable) -> bool:
+            if table.shape[1] > self.dense_limit:
+                return table.client is not None and self._tiles_on_cluster
+            return self.missing == "raise" and is_plain(self) and not self._needs_rows()
+
+        data: Any = _dask.take(self, X, stays, tiles.memory_bytes(self.memory_limit))
+        if isinstance(data, tiles.DaskTable):
+            return data
+        names = getattr(self, "feature_names_in_", None)
+        data = self._check_unread(data)
+        if names is not None:
+            self.feature_names_in_ = names
         return data
 
     def _finished(self, C: Matrix | Tensor) -> Matrix | Tensor:

@@ -59,6 +59,9 @@ class FactorThreshold(Sparsifier):
     For any number of features :func:`svnn.as_operator` of the fitted estimator is a
     :class:`svnn.operators.SumOperator`, whose shift costs ``2 N r + nnz``.
 
+    A table of Dask with more than ``dense_limit`` features is brought here, into a temporary file where it is large:
+    the components and what they leave need all of it.
+
     References
     ----------
     .. [1] J. Fan, Y. Liao and M. Mincheva, Large covariance estimation by thresholding principal orthogonal
@@ -78,6 +81,8 @@ class FactorThreshold(Sparsifier):
     >>> np.argwhere(np.triu(fitted.residual_covariance_, 1))
     array([[0, 1]])
     """
+
+    _tiles_on_cluster = False
 
     n_factors: int | str = parameter(
         default="auto", rule=either(integer(0), "auto"), doc='r, the number of components. "auto" counts them.'

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from functools import singledispatch
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -43,7 +44,7 @@ class Totals(NamedTuple):
         return Moments(self.location, covariance, n_samples)
 
 
-def decaying(sample_weight: ColumnLike | None, halflife: float | None, X: AnyArray) -> ColumnLike | None:
+def decaying(sample_weight: ColumnLike | None, halflife: float | None, X: Any) -> ColumnLike | None:
     r"""Return weights times :math:`2^{-a/h}`, with ``a`` the age of a row: the last one has age 0, the first ``t - 1``.
 
     Without a half-life the weights come back as they are. A factor below the square of the rounding unit, relative to
@@ -73,7 +74,8 @@ def decaying(sample_weight: ColumnLike | None, halflife: float | None, X: AnyArr
     return given * factor * left
 
 
-def totals(X: Array, sample_weight: ColumnLike | None, halflife: float | None = None) -> Totals:
+@singledispatch
+def totals(X: Any, sample_weight: ColumnLike | None, halflife: float | None = None) -> Totals:
     """Return the totals of a table (t, N) or (t, N, F)."""
     weight, largest = relative_weight(decaying(sample_weight, halflife, X), X)
     centred, covariance = weighted_moments(X, weight)

@@ -7,7 +7,7 @@ from typing import Any, Self
 
 from svnn._parameters import check_parameters, declared, fitted, number, parameter
 from svnn._types import AnyArray, ColumnLike, DataLike
-from svnn._validation import at_once, unless
+from svnn._validation import at_once, is_dask, unless
 from svnn.covariance._correlation import not_plain, see
 from svnn.covariance._covariance import CovarianceEstimator, Sparsifier, totals_before
 from svnn.covariance._running_moments import Totals, add_rows, decaying
@@ -66,8 +66,9 @@ class SampleCovariance(CovarianceEstimator):
     def fit(self, X: DataLike, y: object = None, sample_weight: ColumnLike | None = None) -> Self:
         """Estimate the covariance of ``X``, of shape (t, N) or (t, N, F); see :meth:`HardThreshold.fit`."""
         check_parameters(self)
-        data: Any = self._check(X)
-        if self.missing == "raise" and self.correlation == "pearson":
+        plain = self.missing == "raise" and self.correlation == "pearson"
+        data: Any = self._check_dask(X) if plain and is_dask(X) else self._check(X)
+        if plain:
             return self._set(add_rows(None, data, sample_weight, self.halflife))
         weight = decaying(sample_weight, self.halflife, data)
         seen = see(data, weight, self.correlation, self.missing, ddof=self.ddof)
@@ -86,6 +87,11 @@ class SampleCovariance(CovarianceEstimator):
         before = totals_before(self)
         data: Any = self._check(X, reset=before is None, min_samples=1)
         return self._set(add_rows(before, data, sample_weight, self.halflife))
+
+    def _check_dask(self, X: object) -> Any:
+        from svnn.covariance import _dask
+
+        return _dask.take(self, X, lambda table: True, limit=0)
 
     def _set(self, totals: Totals) -> Self:
         """Take over the totals of all rows so far, and what follows from them."""

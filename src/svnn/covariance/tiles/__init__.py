@@ -15,12 +15,15 @@ tile, and the functions below keep what survives. They return a :class:`Found`: 
 :func:`without_factors`  the data without its leading components, for any of the above
 ======================  =====================================================
 
+Data that the workers of a Dask cluster hold is read and multiplied there: :func:`over` gives the tiles of either kind.
 Random draws come from a hash of (seed, i, j), so tiles and threads do not change them.
 """
 
 from svnn.covariance.tiles._band_tiles import near_diagonal
+from svnn.covariance.tiles._dask_table import DaskTable
 from svnn.covariance.tiles._engines import over
 from svnn.covariance.tiles._observations import Observations, gather, memory_bytes, read
+from svnn.covariance.tiles._plan import Plan, plan
 from svnn.covariance.tiles._products import Found, Tiles, above_threshold
 from svnn.covariance.tiles._random_tiles import draw, slope
 from svnn.covariance.tiles._residual_tiles import leading_factors, without_factors
@@ -28,8 +31,10 @@ from svnn.covariance.tiles._significant_tiles import significant
 from svnn.covariance.tiles._threshold_tiles import adaptive, at_density, top_k
 
 __all__ = [
+    "DaskTable",
     "Found",
     "Observations",
+    "Plan",
     "Tiles",
     "above_threshold",
     "adaptive",
@@ -40,6 +45,7 @@ __all__ = [
     "memory_bytes",
     "near_diagonal",
     "over",
+    "plan",
     "read",
     "significant",
     "slope",

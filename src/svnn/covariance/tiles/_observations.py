@@ -8,8 +8,9 @@ import tempfile
 import threading
 from collections.abc import Iterator
 from contextlib import suppress
+from functools import singledispatch
 from pathlib import Path
-from typing import BinaryIO, NamedTuple
+from typing import TYPE_CHECKING, Any, BinaryIO, NamedTuple
 
 import numpy as np
 import torch
@@ -22,6 +23,9 @@ from svnn.functional._array import as_floating, is_torch, to_numpy
 from svnn.functional._centring import check_variances, is_constant, power_of_two
 from svnn.functional.moments import check_weight, effective_samples
 from svnn.functional.stand_ins import stand_in
+
+if TYPE_CHECKING:
+    from svnn.covariance.tiles._cluster import Panels
 
 #: Features are padded with empty ones to a multiple of this, the width of what is scanned at once.
 CHUNK = 128
@@ -38,7 +42,8 @@ class Observations(NamedTuple):
     ``Z`` is float32 and has (N rounded up to whole chunks, observations) entries. ``variance`` and ``unit`` (the u of
     the formula) are float64. Thresholds apply to ``scale`` times a product of two rows, which is a correlation where
     ``correlations`` says so and a covariance otherwise. ``weight`` holds one number per sample, with mean one.
-    ``dtype`` and ``as_tensor`` say what the resulting matrix is to be.
+    ``dtype`` and ``as_tensor`` say what the resulting matrix is to be. Where the workers of a cluster hold the rows,
+    ``panels`` knows them, and ``Z`` has no columns.
     """
 
     Z: Tensor
@@ -53,9 +58,20 @@ class Observations(NamedTuple):
     n_values: int
     dtype: torch.dtype
     as_tensor: bool
+    panels: Panels | None = None
 
 
-def read(X: AnyArray, sample_weight: ColumnLike | None, *, correlations: bool, limit: int, kind: str) -> Observations:
+@singledispatch
+def read(
+    X: Any,
+    sample_weight: ColumnLike | None,
+    *,
+    correlations: bool,
+    limit: int,
+    kind: str,
+    first: int = 0,
+    total: int | None = None,
+) -> Observations:
     """Read ``X``, of shape (t, N) or (t, N, F), some features at a time; raise where a value is not finite.
 
     ``kind`` is "pearson", or that of a table which stands in for the data, see :mod:`svnn.functional.stand_ins`.
@@ -63,6 +79,8 @@ def read(X: AnyArray, sample_weight: ColumnLike | None, *, correlations: bool, l
     Means and variances are taken in double precision. On the scale of correlations features are divided by their
     standard deviation, otherwise all by the same power of two, which is exact. Constant features become exactly zero,
     see :func:`svnn.functional._centring.is_constant`. A table of more than half of ``limit`` bytes goes to a file.
+
+    ``X`` may be some of the ``total`` features of a table, from ``first`` on: errors name a feature by its place there.
     """
     device = X.device if is_torch(X) else torch.device("cpu")
     n, n_values = X.shape[1], X.shape[2] if X.ndim == 3 else 1
@@ -130,7 +148,7 @@ def read(X: AnyArray, sample_weight: ColumnLike | None, *, correlations: bool, l
     for _ in in_threads(fill, starts) if threaded else map(fill, starts):
         pass
     if not bool(torch.isfinite(variance).all()):
-        _say_what_is_not_finite(X, variance)
+        _say_what_is_not_finite(X, variance, first, total or n)
     size = torch.where(constant, 1.0, size)  # zeros have no unit
     spread = variance.sqrt() * size
     variance = variance * size * size
@@ -189,14 +207,14 @@ def common_unit(spread: Tensor) -> float:
     return power
 
 
-def _say_what_is_not_finite(X: AnyArray, variance: Tensor) -> None:
+def _say_what_is_not_finite(X: AnyArray, variance: Tensor, first: int, total: int) -> None:
     column = int(torch.nonzero(~torch.isfinite(variance))[0, 0])
     values = X[:, column].double() if is_torch(X) else torch.as_tensor(np.array(X[:, column], dtype=np.float64))
     if bool(torch.isinf(values).any()):
-        raise ValueError(f"X contains inf (feature {column}); remove infinite values before fitting.")
+        raise ValueError(f"X contains inf (feature {first + column}); remove infinite values before fitting.")
     raise ValueError(
-        f'X contains NaN (feature {column}); impute them first, or use missing="pairwise" with dense_limit at '
-        f"least {variance.shape[0]} (that forms N×N matrices)."
+        f'X contains NaN (feature {first + column}); impute them first, or use missing="pairwise" with dense_limit at '
+        f"least {total} (that forms N×N matrices)."
     )
 
 

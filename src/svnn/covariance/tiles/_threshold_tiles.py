@@ -6,6 +6,7 @@ Each function gives what the estimator of the same purpose makes of the N×N mat
 from __future__ import annotations
 
 import math
+from functools import singledispatch
 
 import torch
 from torch import Tensor
@@ -129,10 +130,17 @@ def _mean_squares(tiles: Tiles, tile: Tile) -> Tensor:
 
 def _thresholds_of_variances(tiles: Tiles, delta: float) -> Tensor:
     data = tiles.data
-    means = torch.empty_like(data.variance)
+    relative = (mean_fourth_powers(tiles) - 1).clamp(min=0) * (math.log(data.n_features) / data.n_samples)
+    return delta * data.variance * relative.sqrt()
+
+
+@singledispatch
+def mean_fourth_powers(tiles: Tiles) -> Tensor:
+    """Return the mean over samples of each feature's fourth power (for F values: of their mean square, squared)."""
+    data = tiles.data
+    means = torch.empty(data.n_features, dtype=torch.float64, device=tiles.device)
     for a in range(0, data.n_features, tiles.height):
         part = data.Z[a : min(a + tiles.height, data.n_features), : len(data.weight) * data.n_values].double() ** 2
         per_sample = part.view(len(part), -1, data.n_values).mean(2)
         means[a : a + tiles.height] = (per_sample**2 / data.weight).mean(1)
-    relative = (means - 1).clamp(min=0) * (math.log(data.n_features) / data.n_samples)
-    return delta * data.variance * relative.sqrt()
+    return means
