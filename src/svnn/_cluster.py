@@ -68,7 +68,7 @@ async def _greet(address: str) -> None:
     A client would say so too, but one that cannot connect does not go away in order.
     """
     from distributed import Security
-    from distributed.comm import connect
+    from distributed.comm.core import connect
 
     async with asyncio.timeout(_SECONDS_TO_CONNECT):  # connect would wait for ever where somebody listens and is silent
         comm = await connect(address, timeout=_SECONDS_TO_CONNECT, **Security().get_connection_args("client"))

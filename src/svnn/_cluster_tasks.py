@@ -6,7 +6,7 @@ import pickle
 import threading
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
-from typing import TYPE_CHECKING, Any, cast
+from typing import TYPE_CHECKING, cast
 
 from svnn import __version__
 from svnn._jobs import Row
@@ -50,35 +50,66 @@ def _call(call: bytes, shared: Mapping[str, object]) -> list[Row]:
         return cast("list[Row]", run(**arguments, **shared))
 
 
-_lock = threading.Lock()
-_running = 0
-_before: tuple[Any, int] | None = None
-
-
 @contextmanager
 def _one_thread() -> Iterator[None]:
     """Let a job compute on one thread, also where a worker runs several jobs at the same time.
 
-    BLAS has one number of threads for the whole process: the first of these jobs sets it to one, and the last sets it
-    back. OpenMP and torch have a number for each thread, and every job sets its own.
+    BLAS has one number of threads for the whole process, which a :class:`_Keeper` holds at one while there are jobs.
+    OpenMP and torch have a number for each thread, and every job sets its own.
     """
     import torch
     from threadpoolctl import threadpool_limits
 
-    global _running, _before
-    with _lock:
-        if _before is None:
-            _before = threadpool_limits(1, user_api="blas"), torch.get_num_threads()
-        _running += 1
-        blas, torch_threads = _before
+    torch_threads = _keeper.come()
     try:
         with threadpool_limits(1, user_api="openmp"):
+            torch.get_num_threads()  # a thread's first call takes the number for new ones; then it can be changed
             torch.set_num_threads(1)
             yield
     finally:
-        with _lock:
-            torch.set_num_threads(torch_threads)
-            _running -= 1
-            if not _running:
-                blas.restore_original_limits()
-                _before = None
+        torch.set_num_threads(torch_threads)
+        _keeper.leave()
+
+
+class _Keeper:
+    """A thread that keeps BLAS at one thread from when the first job comes until the last has left.
+
+    It is a thread of its own, because threadpoolctl lets only one thread at a time change this number, and the job that
+    came first may leave before the others.
+    """
+
+    def __init__(self) -> None:
+        self._lock = threading.Lock()
+        self._jobs = self._torch_threads = 0
+
+    def come(self) -> int:
+        """Count a job in; return the number of torch's threads before any came."""
+        with self._lock:
+            if not self._jobs:
+                import torch
+
+                self._torch_threads = torch.get_num_threads()
+                self._ready, self._over = threading.Event(), threading.Event()
+                self._thread = threading.Thread(target=self._keep, daemon=True)
+                self._thread.start()
+                self._ready.wait()
+            self._jobs += 1
+            return self._torch_threads
+
+    def leave(self) -> None:
+        """Count a job out."""
+        with self._lock:
+            self._jobs -= 1
+            if not self._jobs:
+                self._over.set()
+                self._thread.join()
+
+    def _keep(self) -> None:
+        from threadpoolctl import threadpool_limits
+
+        with threadpool_limits(1, user_api="blas"):
+            self._ready.set()
+            self._over.wait()
+
+
+_keeper = _Keeper()
