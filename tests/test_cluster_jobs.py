@@ -32,15 +32,19 @@ KEYS = range(6)
 
 @pytest.fixture(scope="module")
 def cluster():
-    """A scheduler in this process, and two worker processes."""
-    with distributed.LocalCluster(n_workers=2, threads_per_worker=1, dashboard_address=None) as cluster:
+    """A scheduler in this process, and two worker processes, which are started again however often they die."""
+    import dask
+
+    patient = {"distributed.deploy.lost-worker-timeout": "1h"}
+    how = {"n_workers": 2, "threads_per_worker": 1, "dashboard_address": ":0"}
+    with dask.config.set(patient), distributed.LocalCluster(**how) as cluster:
         yield cluster
 
 
 @pytest.fixture
 def empty():
     """A scheduler without workers."""
-    with distributed.LocalCluster(n_workers=0, dashboard_address=None) as cluster:
+    with distributed.LocalCluster(n_workers=0, dashboard_address=":0") as cluster:
         yield cluster
 
 
