@@ -34,6 +34,14 @@ Task = Annotated[
 Drop = Annotated[str | None, typer.Option(help="Columns to leave out, separated by commas.")]
 Seed = Annotated[int, typer.Option(help="The seed that all other seeds follow from.")]
 Jobs = Annotated[int | None, typer.Option(help="The number of processes. By default one per core.")]
+Scheduler = Annotated[
+    str | None,
+    typer.Option(
+        metavar="ADDRESS",
+        help="Run on the workers of this Dask scheduler, such as tcp://10.0.0.1:8786, instead of on this machine. "
+        "Then --jobs is the largest number of jobs at the same time.",
+    ),
+]
 Json = Annotated[bool, typer.Option("--json", help="Print the result as JSON, and nothing else.")]
 File = Annotated[str, typer.Argument(help='The table: CSV, Parquet, Feather or NPZ; "-" reads CSV from a pipe.')]
 Model = Annotated[Path, typer.Argument(help="A model that svnn fit has written.")]

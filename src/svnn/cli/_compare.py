@@ -14,6 +14,7 @@ from svnn.cli._app import (
     Group,
     Jobs,
     Json,
+    Scheduler,
     Seed,
     Target,
     Task,
@@ -79,6 +80,7 @@ def compare(
     json_: Json = False,
     seed: Seed = 0,
     jobs: Jobs = None,
+    scheduler: Scheduler = None,
 ) -> None:
     """Compare covariance networks with other models on a table, by repeated cross-validation.
 
@@ -96,7 +98,11 @@ def compare(
         list(splits(how, table.y, table.groups, table.task, seed))  # what cannot be split is an error here
         folder = out if out or json_ else Path("runs/compare") / table.name
         _check(folder, seed, jobs)
-    _compare(table, folder, quick, seed, jobs, json_)
+        if scheduler is not None:
+            from svnn._cluster import check_scheduler
+
+            check_scheduler(scheduler)
+    _compare(table, folder, quick, seed, jobs, json_, scheduler)
 
 
 def _check(out: Path | None, seed: int, jobs: int | None) -> None:
@@ -110,7 +116,15 @@ def _check(out: Path | None, seed: int, jobs: int | None) -> None:
         check_folder(out)
 
 
-def _compare(table: Table, folder: Path | None, quick: bool, seed: int, jobs: int | None, json_: bool) -> None:
+def _compare(
+    table: Table,
+    folder: Path | None,
+    quick: bool,
+    seed: int,
+    jobs: int | None,
+    json_: bool,
+    scheduler: str | None = None,
+) -> None:
     """Measure, print, and write."""
     from rich.progress import TextColumn, TimeRemainingColumn
 
@@ -129,7 +143,8 @@ def _compare(table: Table, folder: Path | None, quick: bool, seed: int, jobs: in
                 task=table.task,
                 quick=quick,
                 random_state=seed,
-                n_jobs=jobs or cores(),
+                n_jobs=jobs or (cores() if scheduler is None else None),
+                scheduler=scheduler,
                 callback=lambda done, total, model: bar.update(task, total=total, completed=done, description=model),
                 name=table.name,
                 notes=table.notes,

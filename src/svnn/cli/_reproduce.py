@@ -7,7 +7,7 @@ from typing import Annotated
 
 import typer
 
-from svnn.cli._app import app, checking, complain, working
+from svnn.cli._app import Jobs, Scheduler, app, checking, complain, working
 
 
 @app.command()
@@ -25,7 +25,8 @@ def reproduce(
     repeats: Annotated[
         int | None, typer.Option(help="How often to repeat the experiment. By default 5 times, with --quick twice.")
     ] = None,
-    jobs: Annotated[int | None, typer.Option(help="The number of processes. By default one per core.")] = None,
+    jobs: Jobs = None,
+    scheduler: Scheduler = None,
     out: Annotated[
         Path | None,
         typer.Option(
@@ -65,6 +66,7 @@ def reproduce(
             seed=seed,
             fresh=fresh,
             retry_failed=retry_failed,
+            scheduler=scheduler,
         )
         prepared = prepare(request)
     with working("stopped; the same command goes on from here."):

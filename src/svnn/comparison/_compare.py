@@ -1,4 +1,4 @@
-"""The comparison: every model on every split, in this process or in several."""
+"""The comparison: every model on every split, in this process, in several, or on a cluster."""
 
 from __future__ import annotations
 
@@ -7,9 +7,11 @@ from importlib.metadata import version
 
 import numpy as np
 
+from svnn._cluster import Scheduler
+from svnn._cluster_jobs import workers
 from svnn._jobs import Job, derive_seed
 from svnn._types import ColumnLike, DataLike
-from svnn._workers import Ended, Workers, run_here
+from svnn._workers import Ended, run_here
 from svnn.comparison._checks import check_seed, checked, chosen, targets, within_limits
 from svnn.comparison._comparison import Comparison
 from svnn.comparison._fits import fit_and_score
@@ -27,6 +29,7 @@ def compare(
     quick: bool = False,
     random_state: int = 0,
     n_jobs: int | None = None,
+    scheduler: Scheduler | None = None,
     models: Sequence[str] | None = None,
     callback: Callable[[int, int, str], object] | None = None,
     name: str = "table",
@@ -54,7 +57,10 @@ def compare(
     random_state : int, default=0
         Seed of the folds and of all models.
     n_jobs : int, optional
-        The number of processes. By default all fits run in this one. The scores do not depend on it.
+        The number of processes. By default all fits run in this one. The scores do not depend on it. With a scheduler
+        it is the largest number of fits at the same time, by default as many as the workers have threads.
+    scheduler : str or distributed.Client, optional
+        The address of a Dask scheduler, or a client: the fits run on its workers. The scores do not depend on it.
     models : sequence of str, optional
         Only these models.
     callback : callable, optional
@@ -93,7 +99,7 @@ def compare(
     scores: dict[str, list[float]] = {model: [] for model in tried}
     seconds: dict[str, list[float]] = {model: [] for model in tried}
     ends: dict[str, Ended] = {}
-    for done, (job, ended) in enumerate(_run(jobs, n_jobs), 1):
+    for done, (job, ended) in enumerate(_run(jobs, n_jobs, scheduler), 1):
         ends[job.name] = ended
         if callback is not None:
             callback(done, len(jobs), str(job.key["model"]))
@@ -149,12 +155,12 @@ def _jobs(
     return jobs
 
 
-def _run(jobs: list[Job], n_jobs: int | None) -> Iterator[tuple[Job, Ended]]:
+def _run(jobs: list[Job], n_jobs: int | None, scheduler: Scheduler | None) -> Iterator[tuple[Job, Ended]]:
     """Yield every job as it ends."""
-    if n_jobs is None or n_jobs == 1:
+    if n_jobs is not None and (isinstance(n_jobs, bool) or not isinstance(n_jobs, int | np.integer) or n_jobs < 1):
+        raise ValueError(f"n_jobs must be an integer >= 1 or None, got {n_jobs!r}.")
+    if scheduler is None and n_jobs in (None, 1):
         yield from ((job, run_here(job.run, {**job.key, **job.arguments})) for job in jobs)
         return
-    if isinstance(n_jobs, bool) or not isinstance(n_jobs, int | np.integer) or n_jobs < 1:
-        raise ValueError(f"n_jobs must be an integer >= 1 or None, got {n_jobs!r}.")
-    with Workers(int(n_jobs)) as processes:
+    with workers(None if n_jobs is None else int(n_jobs), scheduler) as processes:
         yield from processes.work(jobs)

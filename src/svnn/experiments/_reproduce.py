@@ -13,6 +13,7 @@ from typing import Any
 
 from rich.console import Console
 
+from svnn._cluster import Scheduler, check_scheduler
 from svnn._jobs import check_seed
 from svnn.experiments import EXPERIMENTS
 from svnn.experiments._run_folder import RunFolder, check_folder
@@ -34,6 +35,7 @@ class Request:
     seed: int = 0
     fresh: bool = False
     retry_failed: bool = False
+    scheduler: Scheduler | None = None
 
 
 @dataclass
@@ -68,6 +70,8 @@ def prepare(request: Request) -> list[Prepared]:
         check_folder(each.folder)
         if not request.fresh:  # better now than after hours of work on the first experiment
             RunFolder(each.folder).check(each.settings)
+    if request.scheduler is not None:
+        check_scheduler(request.scheduler)
     return prepared
 
 
@@ -80,7 +84,8 @@ def run_prepared(prepared: Sequence[Prepared], request: Request) -> int:
             each.module.jobs,
             each.settings,
             each.folder,
-            workers=request.jobs or cores(),
+            workers=request.jobs or (cores() if request.scheduler is None else None),
+            scheduler=request.scheduler,
             fresh=request.fresh,
             retry_failed=request.retry_failed,
         )

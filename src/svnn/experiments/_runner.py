@@ -11,6 +11,9 @@ from typing import TypeVar
 
 from rich.progress import TextColumn, TimeRemainingColumn
 
+from svnn._cluster import Scheduler
+from svnn._cluster_jobs import ClusterJobs
+from svnn._cluster_jobs import workers as start_workers
 from svnn._jobs import Job, Row
 from svnn._workers import Ended, Workers
 from svnn.experiments._run_folder import Record, RunFolder
@@ -37,7 +40,8 @@ def run(
     settings: AnySettings,
     folder: Path,
     *,
-    workers: int = 1,
+    workers: int | None = None,
+    scheduler: Scheduler | None = None,
     fresh: bool = False,
     retry_failed: bool = False,
 ) -> Outcome:
@@ -53,8 +57,10 @@ def run(
     settings : Settings
     folder : Path
         The folder of ``results.jsonl`` and ``manifest.json``.
-    workers : int
-        The number of processes.
+    workers : int, optional
+        The number of processes, by default one. With a scheduler it is the largest number of jobs at the same time.
+    scheduler : str or distributed.Client, optional
+        The address of a Dask scheduler, or a client: the jobs run on its workers.
     fresh : bool
         Delete the results that the folder has, and start over.
     retry_failed : bool
@@ -63,7 +69,7 @@ def run(
     Returns
     -------
     Outcome
-        It does not depend on the number of workers, nor on how often the run was interrupted.
+        It does not depend on the workers, their number or where they are, nor on how often the run was interrupted.
     """
     store = RunFolder(folder)
     records = store.open(settings, fresh)
@@ -72,7 +78,7 @@ def run(
     jobs: list[Job] = []
     said = time.monotonic()
     columns = TextColumn("{task.fields[failed]} failed"), TextColumn("left"), TimeRemainingColumn()
-    with Workers(workers) as processes, progress_bar(*columns) as bar:
+    with start_workers(workers, scheduler) as processes, progress_bar(*columns) as bar:
         task = bar.add_task(name, total=None, failed=0)
         while True:
             planned = plan(settings, collect(jobs, records).rows)
@@ -96,7 +102,7 @@ def run(
     return outcome
 
 
-def _work(processes: Workers, jobs: list[Job]) -> Iterator[tuple[Job, Ended]]:
+def _work(processes: Workers | ClusterJobs, jobs: list[Job]) -> Iterator[tuple[Job, Ended]]:
     """Run first the jobs that may run at the same time, then the others one by one."""
     yield from processes.work([job for job in jobs if not job.alone])
     yield from processes.work([job for job in jobs if job.alone], size=1)
