@@ -83,7 +83,9 @@ def test_decay_goes_on_from_a_table(tmp_path, monkeypatch):
     monkeypatch.setattr(tables, "_LARGEST", 2000)
     X = counts(dtype=np.float64)
     found = SampleCovariance(halflife=8).fit(SOURCES["h5, rows"][0](X[:40], tmp_path)).partial_fit(X[40:])
-    np.testing.assert_allclose(found.covariance_, SampleCovariance(halflife=8).fit(X).covariance_, rtol=1e-9, atol=1e-12)
+    np.testing.assert_allclose(
+        found.covariance_, SampleCovariance(halflife=8).fit(X).covariance_, rtol=1e-9, atol=1e-12
+    )
 
 
 def test_moments_are_enough_where_they_are(tmp_path, monkeypatch):

@@ -29,8 +29,8 @@ from svnn._summary import FittedSummary, kept_edges
 from svnn._types import AnyArray, ColumnLike, DataLike, HasFit, Matrix, MatrixLike
 from svnn._validation import at_once, check_data, unless
 from svnn.covariance._correlation import CORRELATIONS, DOC, not_plain, see
-from svnn.covariance._gaussian import log_likelihood, precision, squared_distances, squared_norm
 from svnn.covariance._from_tables import moments_of_table, read_table
+from svnn.covariance._gaussian import log_likelihood, precision, squared_distances, squared_norm
 from svnn.covariance._running_moments import Totals, add_rows, decaying, totals
 from svnn.functional import Moments, psd_repair
 from svnn.functional._array import is_torch, namespace, to_numpy

@@ -12,9 +12,7 @@ from svnn.functional.moments import check_weight
 from svnn.sources import Table
 
 
-def moments_of_table(
-    estimator: Any, table: Table, sample_weight: ColumnLike | None
-) -> tuple[Totals, np.ndarray]:
+def moments_of_table(estimator: Any, table: Table, sample_weight: ColumnLike | None) -> tuple[Totals, np.ndarray]:
     """Return the running moments of all rows, of which some are in memory at a time, and the last of these.
 
     Their memory does not grow with the number of rows. The result is that of all rows at once, up to rounding.
@@ -37,7 +35,9 @@ def moments_of_table(
     return found, rows
 
 
-def read_table(estimator: Any, table: Table, dense_limit: float = np.inf, memory_limit: float | str | None = None) -> Any:
+def read_table(
+    estimator: Any, table: Table, dense_limit: float = np.inf, memory_limit: float | str | None = None
+) -> Any:
     """Return the dense table, checked; with more than ``dense_limit`` features its columns, unread."""
     from svnn.covariance.tiles import memory_bytes
 

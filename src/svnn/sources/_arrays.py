@@ -42,3 +42,7 @@ class ArrayTable(Table):
             for b in range(0, n, width):
                 columns = slice(b, min(b + width, n))
                 yield Block(rows, columns, np.asarray(self._array[rows, columns], dtype=self.dtype))
+
+    def stored(self, limit: int) -> np.ndarray:
+        """Return the table: the array itself where it is one of numpy, such as a memory map."""
+        return self._array if isinstance(self._array, np.ndarray) else super().stored(limit)

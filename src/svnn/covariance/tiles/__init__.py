@@ -12,6 +12,7 @@ below keep what survives. They return a :class:`Found`: location, sparse matrix,
 :func:`near_diagonal`    the pairs of neighbouring features
 :func:`slope`            the probabilities of ACV, as one number
 :func:`draw`             the pairs that one random draw keeps
+:func:`panels_above`     the pairs above a threshold, some at a time, for results beyond memory
 :func:`without_factors`  the data without its leading components, for any of the above
 ======================  =====================================================
 
@@ -20,7 +21,7 @@ Random draws come from a hash of (seed, i, j), so tiles and threads do not chang
 
 from svnn.covariance.tiles._band_tiles import near_diagonal
 from svnn.covariance.tiles._observations import Observations, gather, memory_bytes, read
-from svnn.covariance.tiles._products import Found, Tiles, above_threshold
+from svnn.covariance.tiles._products import Found, Tiles, above_threshold, below_number, panels_above
 from svnn.covariance.tiles._random_tiles import draw, slope
 from svnn.covariance.tiles._residual_tiles import leading_factors, without_factors
 from svnn.covariance.tiles._significant_tiles import significant
@@ -33,11 +34,13 @@ __all__ = [
     "above_threshold",
     "adaptive",
     "at_density",
+    "below_number",
     "draw",
     "gather",
     "leading_factors",
     "memory_bytes",
     "near_diagonal",
+    "panels_above",
     "read",
     "significant",
     "slope",
