@@ -18,9 +18,10 @@ from svnn._validation import check_data
 from svnn.functional._array import is_torch, to_numpy
 from svnn.functional.stand_ins import STAND_INS
 from svnn.functional.thresholds import pairs_for_density
-from svnn.graphs._files import EdgeWriter, check_target, streams, write_edges
+from svnn.graphs._files import write_edges
 from svnn.graphs._graph import Graph, as_graph, unique_names, with_matrix
 from svnn.graphs._reading import open_any
+from svnn.graphs._writer import EdgeWriter, check_target, streams
 from svnn.sources import Table, as_table
 
 if TYPE_CHECKING:
@@ -139,11 +140,12 @@ def correlation_graph(
     elif threshold is not None:
         found = tiles.above_threshold(grid, "hard", float(threshold))
     else:
-        found = tiles.at_density(grid, "hard", pairs_for_density(n, density) if edges is None else int(edges))
+        number = int(edges) if density is None else pairs_for_density(n, density)  # type: ignore[arg-type]  # one is given
+        found = tiles.at_density(grid, "hard", number)
     matrix: Any = found.matrix
     matrix = as_graph(matrix).matrix if is_torch(matrix) else matrix
     np.clip(matrix.data, -1, 1, out=matrix.data)  # rounding may lead beyond
-    cut = found.threshold
+    cut: Any = found.threshold
     graph = with_matrix(matrix, names, threshold=to_numpy(cut) if np.ndim(cut) else cut, **more)
     return graph if path is None else write_edges(graph, path)
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
+from importlib import import_module
 from typing import Any
 
 import numpy as np
@@ -66,16 +67,14 @@ def _count(source: Any) -> int:
 
 
 def _is_number(kind: Any) -> bool:
-    import pyarrow.types as types
-
+    types = import_module("pyarrow.types")
     tests = (types.is_integer, types.is_floating, types.is_boolean, types.is_decimal, types.is_null)
     return any(test(kind) for test in tests)
 
 
 def _numbers(column: Any) -> np.ndarray:
     """Return a column as an array; what is missing is NaN."""
-    import pyarrow as pa
-
+    pa = import_module("pyarrow")
     if pa.types.is_integer(column.type) and not column.null_count:
         return column.to_numpy(zero_copy_only=False)
     if not pa.types.is_floating(column.type):
