@@ -15,7 +15,17 @@ from svnn.testing import check_covariance
 ROOT = Path(__file__).parents[1]
 DOCS = ROOT / "docs"
 PAGES = ("guide.md", "inspection.md", "neighbours.md", "uncertainty.md", "../CONTRIBUTING.md")
-PAGES += ("covariance.md", "index.md", "jobs.md", "large.md", "rivals.md", "stability.md", "start.md", "torch.md")
+PAGES += (
+    "covariance.md",
+    "files.md",
+    "index.md",
+    "jobs.md",
+    "large.md",
+    "rivals.md",
+    "stability.md",
+    "start.md",
+    "torch.md",
+)
 
 
 def blocks(page):
