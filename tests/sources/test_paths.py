@@ -76,7 +76,7 @@ def test_a_file_without_matrices(tmp_path):
     h5py = pytest.importorskip("h5py")
     with h5py.File(tmp_path / "x.h5", "w") as file:
         file["vector"] = np.arange(3)
-    with pytest.raises(ValueError, match="must hold one matrix.*it holds: none"):
+    with pytest.raises(ValueError, match=r"must hold one matrix.*it holds: none"):
         open_table(tmp_path / "x.h5")
     with pytest.raises(ValueError, match="AnnData did not write it"):
         open_table(tmp_path / "x.h5", layer="raw")
