@@ -76,6 +76,7 @@ ORDER = [
     "plot_lightning.py",
     "plot_compare.py",
     "plot_choose_covariance.py",
+    "plot_which_covariance.py",
     "plot_spectrum.py",
     "plot_responses.py",
     "plot_stability.py",

@@ -25,10 +25,12 @@ import plot
 import pytest
 import scale
 import scipy.sparse as sparse
+import shifts
 import torch
 import training
 import uncertainty
 import windows
+from sklearn.base import clone
 from sklearn.utils import Bunch
 
 import inspection
@@ -315,3 +317,39 @@ def test_the_graph_of_an_anndata_file_is_measured_and_checked(tmp_path):
     matrix.data[:] *= 1.1
     sparse.save_npz(out, matrix)
     assert anndata_graph.check(path, out, [3])["largest error"] > 1e-3  # a wrong graph is seen
+
+
+@pytest.mark.parametrize(
+    ("data", "name"), [(data, name) for data, case in shifts.CASES.items() for name in case.estimators]
+)
+def test_every_covariance_beats_a_threshold_on_data_made_for_it(data, name):
+    """By a fifth at least, on the average of ten draws."""
+    draw, estimators, score = shifts.CASES[data]
+    found = []
+    for seed in range(10):
+        X, truth = draw(np.random.default_rng(seed))
+        fits = (clone(each).fit(X).covariance_ for each in (estimators[name], shifts.HARD["hard"]))
+        found.append([shifts.miss(C, truth, score) for C in fits])
+    ours, hard = np.mean(found, axis=0)
+    assert ours <= 0.8 * hard
+
+
+def test_misses_are_right_where_they_are_known():
+    truth = np.array([[4.0, 1.0, 0.0], [1.0, 1.0, 0.0], [0.0, 0.0, 1.0]])
+    assert shifts.miss(9 * truth, truth, "distance") == pytest.approx(0)  # units do not matter
+    assert shifts.miss(np.diag([4.0, 1.0, 1.0]), truth, "distance") == pytest.approx((0.5 / 3.5) ** 0.5)
+    assert shifts.miss(truth, truth, "edges") == 0 and shifts.miss(np.eye(3), truth, "edges") == 1
+    assert shifts.miss(np.ones((3, 3)), truth, "edges") == pytest.approx(0.5)
+    assert (
+        shifts.false_share(np.ones((3, 3)), truth) == pytest.approx(2 / 3) and shifts.false_share(np.eye(3), truth) == 0
+    )
+
+
+def test_shifts_are_measured_and_written(tmp_path, monkeypatch):
+    monkeypatch.setattr(shifts, "CASES", {name: shifts.CASES[name] for name in ("columns in order", "planted edges")})
+    monkeypatch.setattr(shifts, "COST", (20, 8))
+    path = tmp_path / "found.csv"
+    shifts.run(path, draws=2, edge_draws=3, repeats=2)
+    assert len(shifts.stored(path)) == 2 * (4 + 3) + 3 * 3 + 2 * 6
+    assert shifts.table(path).count("\n") == 4 and "`tapering`" in shifts.table(path)
+    assert "`tapering`" in shifts.costs(path) and "over 3 draws" in shifts.false_sentence(path)

@@ -7,9 +7,11 @@ import re
 from pathlib import Path
 
 import pytest
+import shifts
 import uncertainty
 
 import inspection
+from svnn.covariance._resolve import OURS
 from svnn.testing import check_covariance
 
 ROOT = Path(__file__).parents[1]
@@ -102,12 +104,25 @@ def test_the_tables_of_inspection_are_those_that_were_measured():
     assert all(table in page for table in inspection.tables())
 
 
+def test_the_tables_of_covariances_are_those_that_were_measured():
+    page = (DOCS / "covariance.md").read_text(encoding="utf-8")
+    assert shifts.table() in page and shifts.costs() in page and shifts.false_sentence() in page
+    assert f"one fit of {shifts.COST[0]} rows of {shifts.COST[1]} columns" in page
+    assert f"{shifts.DRAWS} draws of each" in page
+
+
+def test_every_covariance_is_on_its_page():
+    page = (DOCS / "covariance.md").read_text(encoding="utf-8")
+    for name, kind in OURS.items():
+        assert f'"{name}"' in page or kind.__name__ in page
+
+
 def test_the_sparsifier_of_the_contributing_page_is_complete():
     names = {"__name__": __name__}  # a module that exists, where dataclasses look for types
     (code,) = blocks("../CONTRIBUTING.md")
     exec(compile(code, "CONTRIBUTING.md", "exec"), names)
     check_covariance(names["Blocks"](), tensors=True, skip=["permutation"])
-    with pytest.raises(ValueError, match="size must be an integer >= 1, got 0"):
+    with pytest.raises(ValueError, match="size must be a positive integer, got 0"):
         names["Blocks"](size=0).fit([[1.0, 2.0], [2.0, 1.0]])
 
 

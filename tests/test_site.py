@@ -53,7 +53,17 @@ def conf():
     [
         ("index.md", r"R² on new spectra: 0\.9\d+\n\{'with edges': .*\}"),
         ("start.md", r"9\d\.\d% right on rows .*\n(.*\n)+\{'with edges': .*\}\n(.+ [\d.]+\n){3}written: report\.html"),
-        ("covariance.md", r"\d+ of 30 eigenvalues .*\n(.*\n)+many rows: \d+% .*\nfew rows: \d+% .*"),
+        (
+            "covariance.md",
+            r"\d+ of 30 eigenvalues .*\n(.*\n)+many rows: \d+% .*\nfew rows: \d+% .*\n"
+            r"pearson: [0-3] of 10 .*\nspearman: 10 of 10 .*\nkendall: 10 of 10 .*\nbiweight: 10 of 10 .*\n"
+            r"hard: \d\d\.\d .*\nhuber: 0\.\d .*\ntyler: 0\.\d .*\nsparse tyler: 0\.\d .*\n"
+            r"1 factor, and edges beside it: \[\[0, 1\]\]\n"
+            r"halflife=None: correlations of 0\.[67] and 0\.[67]\nhalflife=40: correlations of 0\.[0-3] and 0\.[89]\n"
+            r"Banding: width 4 of 49\nTapering: width [567] of 49\nspectra: width 198\n"
+            r"partial=False: \[\(0, 1\), \(0, 2\), \(1, 2\)\]\npartial=True: \[\(0, 1\), \(1, 2\)\]\n"
+            r"shrink: .*\nclip: .*\ndensity: .*",
+        ),
         (
             "files.md",
             r"\d+% of the counts are stored, .*\nArrayTable\(300 samples, 600 features, float32\) \(600, 600\)\n"

@@ -93,9 +93,30 @@ def test_the_width_of_many_features_is_found_on_some(monkeypatch):
     X, _ = banded(0, n=400)
     seen = []
     old = hard_threshold._correlations
-    monkeypatch.setattr(hard_threshold, "_correlations", lambda X, *rest: (seen.append(X.shape[1]), old(X, *rest))[1])
+    monkeypatch.setattr(
+        hard_threshold, "_correlations", lambda by, X, *rest: (seen.append(X.shape[1]), old(by, X, *rest))[1]
+    )
     fitted = Banding(dense_limit=0, random_state=0, n_splits=3).fit(X)
     assert 3 <= fitted.width_ <= 20 and set(seen) == {60}
+
+
+@pytest.mark.parametrize("correlation", ["spearman", "biweight"])
+def test_the_width_is_that_of_the_correlation_on_tiles_too(correlation):
+    """Powers of the data have other Pearson correlations, and the same ranks."""
+    X = banded(0)[0] ** 5
+    widths = [Tapering(correlation=correlation, random_state=0, dense_limit=limit).fit(X).width_ for limit in (0, 4096)]
+    assert widths[0] == widths[1]
+    if correlation == "spearman":
+        assert widths[0] == Tapering(correlation=correlation, random_state=0).fit(banded(0)[0]).width_
+
+
+def test_a_given_width_goes_on():
+    X, _ = banded(0)
+    for kind in (Banding, Tapering):
+        pieces = kind(width=4, halflife=30).partial_fit(X[:50]).partial_fit(X[50:])
+        np.testing.assert_allclose(pieces.covariance_, kind(width=4, halflife=30).fit(X).covariance_)
+        with pytest.raises(AttributeError, match=r'width="cv" splits all rows.*use a number for width'):
+            kind().partial_fit(X)
 
 
 def test_better_than_a_threshold_on_banded_truths():

@@ -154,3 +154,14 @@ def test_what_an_earlier_fit_chose_does_not_stay(rng):
     fitted = HardThreshold(tau="cv", random_state=0).fit(X)
     assert fitted.tau_ >= 0
     assert not hasattr(fitted.set_params(tau=0.1).partial_fit(X), "tau_")
+
+
+def test_a_half_life_that_leaves_one_row_is_named(rng):
+    X = rng.standard_normal((20, 3))
+    for estimator in (SampleCovariance(halflife=1e-3), HardThreshold(halflife=1e-3)):
+        with pytest.raises(ValueError, match=r"halflife=0\.001 rows leaves only the newest one of 20"):
+            estimator.fit(X)
+    # Rows of weight zero at the end are no rows, however many half-lives they take.
+    weight = np.r_[np.ones(10), np.zeros(10)]
+    found = HardThreshold(tau=0.0, halflife=0.05).fit(X, sample_weight=weight).covariance_
+    np.testing.assert_allclose(found, HardThreshold(tau=0.0, halflife=0.05).fit(X[:10]).covariance_)

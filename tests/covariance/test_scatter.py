@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import warnings
+
 import numpy as np
 import pytest
 import scipy.linalg
@@ -221,6 +223,48 @@ def test_a_base_of_this_package_gets_the_weights(weighted, rng):
     w = w if weighted else None
     C = HardThreshold(base="sample", tau=0.0).fit(X, sample_weight=w).covariance_
     np.testing.assert_allclose(C, SampleCovariance().fit(X, sample_weight=w).covariance_)
+
+
+@pytest.mark.parametrize("estimator", BOTH, ids=str)
+def test_mixing_guesses_is_quicker_and_changes_nothing(estimator, rng, monkeypatch):
+    for X in (rng.standard_normal((40, 60)) + rng.standard_normal((40, 1)), rng.standard_cauchy((80, 20))):
+        mixed = clone(estimator).fit(X)
+        with monkeypatch.context() as patch:
+            patch.setattr("svnn.covariance._scatter._MEMORY", 0)
+            plain = clone(estimator).set_params(max_iter=5000).fit(X)
+        np.testing.assert_allclose(mixed.covariance_, plain.covariance_, rtol=1e-5, atol=1e-6)
+    assert mixed.n_iter_ < 0.7 * plain.n_iter_
+
+
+def test_common_factors_and_few_rows_converge(rng):
+    X = rng.standard_normal((30, 200)) + 2 * rng.standard_normal((30, 1))
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        TylerCovariance().fit(X)
+    with pytest.warns(ConvergenceWarning, match=r"max_iter=5 iterations \(the last one changed a distance by"):
+        TylerCovariance(max_iter=5).fit(X)
+
+
+@pytest.mark.parametrize("estimator", BOTH, ids=str)
+def test_a_value_of_any_size_is_one_bad_row(estimator, rng):
+    X = rng.standard_normal((60, 4))
+    found = []
+    for size in (1e6, 1e150, 1e300):
+        Y = X.copy()
+        Y[7, 2], Y[9] = size, np.median(X, 0)  # and one row is the centre itself
+        found.append(clone(estimator).fit(Y).covariance_)
+    assert np.isfinite(found[2]).all()
+    np.testing.assert_allclose(found[1], found[0], rtol=1e-4, atol=1e-4)
+    np.testing.assert_allclose(found[2], found[1], rtol=1e-6)
+
+
+def test_a_half_life_reaches_the_base_or_is_an_error(rng):
+    X = rng.standard_normal((60, 4))
+    decayed = HardThreshold(base="tyler", tau=0.0, halflife=15).fit(X).covariance_
+    expected = TylerCovariance().fit(X, sample_weight=0.5 ** (np.arange(60)[::-1] / 15)).covariance_
+    np.testing.assert_allclose(decayed, expected)
+    with pytest.raises(ValueError, match=r"base=MinCovDet\(.*takes no weights, so halflife=15 .*or halflife=None"):
+        HardThreshold(base=MinCovDet(random_state=0), halflife=15).fit(X)
 
 
 @pytest.mark.parametrize(

@@ -241,3 +241,13 @@ def test_partial_tests_have_a_limit():
     X[0, 0] = np.nan
     with pytest.raises(ValueError, match="needs data without NaN"):
         SignificantEdges(partial=True, missing="pairwise").fit(X)
+
+
+def test_tests_of_correlations_go_on():
+    X, _ = planted(0)
+    pieces = SignificantEdges().partial_fit(X[:20]).partial_fit(X[20:])
+    whole = SignificantEdges().fit(X)
+    np.testing.assert_allclose(pieces.covariance_, whole.covariance_)
+    np.testing.assert_allclose(pieces.p_values_.toarray(), whole.p_values_.toarray(), rtol=1e-6)
+    with pytest.raises(AttributeError, match=r"partial=True needs all rows.*use partial=False"):
+        SignificantEdges(partial=True).partial_fit(X)

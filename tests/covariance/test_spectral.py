@@ -51,6 +51,35 @@ def test_shrinkage_is_ledoit_and_wolfs(X):
     np.testing.assert_allclose(given, 0.75 * C + 0.25 * np.trace(C) / 8 * np.eye(8))
 
 
+@pytest.mark.parametrize("shape", [(50, 8), (30, 8, 3)])
+def test_the_intensity_follows_weights_and_units(shape, rng):
+    X = rng.standard_normal(shape) + rng.standard_normal(shape[:1] + (1,) * (len(shape) - 1))
+    weight = rng.integers(0, 3, len(X)).astype(float)
+    found = Spectral().fit(X, sample_weight=weight).intensity_
+    assert 0.01 < found < 0.99
+    # By its formula, sample by sample.
+    share, rest = (
+        weight / weight.sum(),
+        X - SampleCovariance().fit(X, sample_weight=weight).location_.reshape((1, 8) + (1,) * (len(shape) - 2)),
+    )
+    rest = rest.reshape(len(X), 8, -1)
+    each = rest @ rest.swapaxes(1, 2) / rest.shape[2]
+    S = np.tensordot(share, each, 1)
+    noise = np.tensordot(share, (each - S) ** 2, 1).sum() * (share**2).sum()
+    assert found == pytest.approx(noise / ((S - np.trace(S) / 8 * np.eye(8)) ** 2).sum())
+    assert Spectral().fit(X[weight > 0], sample_weight=weight[weight > 0]).intensity_ == pytest.approx(found)
+    for scale in (1e-150, 1e150):
+        fitted = Spectral().fit(scale * X, sample_weight=weight)
+        assert fitted.intensity_ == pytest.approx(found) and np.isfinite(fitted.covariance_).all()
+
+
+@pytest.mark.parametrize("function", ["shrink", "clip"])
+def test_a_half_life_leaves_fewer_samples_and_so_more_noise(function, X):
+    decayed = Spectral(SampleCovariance(halflife=10), function=function).fit(X)
+    weighted = Spectral(function=function).fit(X, sample_weight=0.5 ** (np.arange(50)[::-1] / 10))
+    np.testing.assert_allclose(decayed.covariance_, weighted.covariance_)
+
+
 def test_density_is_the_matrix_exponential(X):
     C = sample(X)
     expected = scipy.linalg.expm(-2 * C)

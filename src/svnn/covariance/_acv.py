@@ -98,7 +98,7 @@ class ACV(Sparsifier):
 
         rng, limit = generator(self.random_state), tiles.memory_bytes(self.memory_limit)
         data = tiles.read(X, sample_weight, correlations=False, limit=limit, kind=self.correlation)
-        slope = tiles.slope(tiles.Tiles(data, limit, bool(self.verbose)), self.density, self.max_over)
+        slope = tiles.slope(tiles.over(data, limit, bool(self.verbose)), self.density, self.max_over)
         found = self._draw_from_tiles(data, slope, rng)
         return Estimate(found.matrix, found.location, {"slope_": slope, "_observations_": data})
 
@@ -123,5 +123,5 @@ class ACV(Sparsifier):
     def _draw_from_tiles(self, data: Observations, slope: float, random_state: RandomState) -> Found:
         from svnn.covariance import tiles
 
-        grid = tiles.Tiles(data, tiles.memory_bytes(self.memory_limit), bool(self.verbose))
+        grid = tiles.over(data, tiles.memory_bytes(self.memory_limit), bool(self.verbose))
         return tiles.draw(grid, slope, PROBABILITY_FLOOR if self.unbiased else 0.0, mask_seed(random_state))

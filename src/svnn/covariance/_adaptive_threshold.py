@@ -59,6 +59,6 @@ class AdaptiveThreshold(Sparsifier):
 
         limit = tiles.memory_bytes(self.memory_limit)
         data = tiles.read(X, sample_weight, correlations=True, limit=limit, kind=self.correlation)
-        grid = tiles.Tiles(data, limit, bool(self.verbose))
+        grid = tiles.over(data, limit, bool(self.verbose))
         found = tiles.adaptive(grid, self.rule, float(self.delta), bool(self.keep_diagonal))
         return Estimate(found.matrix, found.location, {})

@@ -9,6 +9,7 @@ import numpy as np
 
 from svnn._parameters import declared, either, fitted, integer, parameter
 from svnn._types import AnyArray, ColumnLike, RandomState
+from svnn.covariance._correlation import stand_in_table
 from svnn.covariance._covariance import Estimate, Sparsifier
 from svnn.covariance._hard_threshold import _CV_FEATURES, HardThreshold, held_out_correlations
 from svnn.functional import Moments
@@ -76,13 +77,18 @@ class Banding(Sparsifier):
         weights = like(type(self)._weights(abs(place - place[:, None]), width), C)
         return Estimate(C * weights, moments.location, {"width_": width})
 
+    def _needs_rows(self) -> str:
+        if self.width != "cv":
+            return ""
+        return 'width="cv" splits all rows, not only their means and covariances; use a number for width'
+
     def _from_tiles(self, X: AnyArray, sample_weight: ColumnLike | None) -> Estimate:
         from svnn.covariance import tiles
 
         limit = tiles.memory_bytes(self.memory_limit)
         data = tiles.read(X, sample_weight, correlations=False, limit=limit, kind=self.correlation)
         width = self._chosen(X, sample_weight)
-        grid = tiles.Tiles(data, limit, bool(self.verbose))
+        grid = tiles.over(data, limit, bool(self.verbose))
         found = tiles.near_diagonal(grid, width, lambda distance: type(self)._weights(distance, width))
         return Estimate(found.matrix, found.location, {"width_": width})
 
@@ -93,10 +99,13 @@ class Banding(Sparsifier):
             return int(self.width)
         if n == 1:
             return 0
-        if n > self.dense_limit and n > _CV_FEATURES:
+        tiled = n > self.dense_limit
+        if tiled and n > _CV_FEATURES:
             start = int(generator(self.random_state).integers(n - _CV_FEATURES + 1))
             X, n = X[:, start : start + _CV_FEATURES], _CV_FEATURES
         seen: Any = as_floating(X)
+        if tiled and self.correlation != "pearson":  # up to dense_limit features the table stands in already
+            seen, sample_weight, _ = stand_in_table(seen, sample_weight, self.correlation)
         # The risk is the sum over distances d of w_d² a_d - 2 w_d b_d, and a term without the weights w.
         squares, products = np.zeros(n), np.zeros(n)
         for train, _, test in held_out_correlations(self, seen, sample_weight, 'width="cv"', "a number for width"):

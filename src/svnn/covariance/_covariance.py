@@ -308,7 +308,7 @@ class Sparsifier(CovarianceEstimator):
         Raises
         ------
         AttributeError
-            Where means and covariances do not say enough: with ``tau="cv"`` and for `AdaptiveThreshold`.
+            Where means and covariances do not say enough: with ``tau="cv"`` and for `AdaptiveThreshold`, for example.
         ValueError
             With ``missing="pairwise"``, and with more than ``dense_limit`` features, whose N×N matrix is never formed.
         """
@@ -388,6 +388,14 @@ class Sparsifier(CovarianceEstimator):
                 f"{what} needs all pairs of its {n} features at once, more than dense_limit={self.dense_limit}; use "
                 'correlation="spearman" or "biweight", or raise dense_limit.'
             )
+        if self.halflife is not None and self.base is not None:
+            from svnn.covariance._resolve import resolve  # it knows all estimators, also those of this file
+
+            if not isinstance(resolve(self.base), CovarianceEstimator):
+                raise ValueError(
+                    f"base={self.base!r} takes no weights, so halflife={self.halflife!r} would not make old rows count "
+                    "less; use one of svnn's estimators as the base, or halflife=None."
+                )
         if n > self.dense_limit and self.psd == "clip":
             raise ValueError(
                 f'psd="clip" gives a dense matrix, of {n} features here, more than dense_limit={self.dense_limit}; '

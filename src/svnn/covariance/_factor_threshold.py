@@ -50,7 +50,7 @@ class FactorThreshold(Sparsifier):
     Notes
     -----
     The components are those of the correlations, so that units do not matter; of standardised data they are the ones of
-    the paper. It takes a threshold for each entry; here one threshold applies to all residual correlations.
+    the paper [1]_. It takes a threshold for each entry; here one threshold applies to all residual correlations.
 
     "auto" counts the factors by the growth ratio [2]_, :func:`svnn.functional.growth_ratio_factors`. It can be zero.
 
@@ -187,7 +187,7 @@ class FactorThreshold(Sparsifier):
             cut = tau / data.n_samples**0.5
         else:
             cut, _ = one_threshold(threshold, self.rule, X, data.n_samples, None)
-        grid = tiles.Tiles(data, limit, bool(self.verbose))
+        grid = tiles.over(data, limit, bool(self.verbose))
         location, matrix, _ = tiles.above_threshold(grid, self.rule, float(cut))
         B, F = (part.to(data.dtype) if data.as_tensor else part.to(data.dtype).numpy() for part in (loadings, factors))
         return self._estimate(B, F, Estimate(matrix, location, {"threshold_": cut, "tau_": tau}))

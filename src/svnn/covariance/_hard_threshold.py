@@ -169,7 +169,7 @@ def threshold_tiles(
     correlations = estimator.density is None and estimator.top_k is None and isinstance(estimator.tau, str)
     limit, tau = tiles.memory_bytes(estimator.memory_limit), None
     data = tiles.read(X, sample_weight, correlations=correlations, limit=limit, kind=estimator.correlation)
-    grid, keep = tiles.Tiles(data, limit, bool(estimator.verbose)), bool(estimator.keep_diagonal)
+    grid, keep = tiles.over(data, limit, bool(estimator.verbose)), bool(estimator.keep_diagonal)
     if estimator.density is not None:
         found = tiles.at_density(grid, rule, pairs_for_density(X.shape[1], estimator.density), keep)
     elif estimator.top_k is not None:

@@ -26,7 +26,8 @@ class HuberCovariance(ScatterEstimator):
 
     Notes
     -----
-    With any :math:`\alpha > 0` there is one solution, also with fewer rows than features [2]_.
+    Without shrinkage it is one of Maronna's M-estimators [1]_. With any :math:`\alpha > 0` there is one solution, also
+    with fewer rows than features [2]_.
 
     References
     ----------

@@ -63,7 +63,14 @@ def decaying(sample_weight: ColumnLike | None, halflife: float | None, X: AnyArr
     factor = 0.5 ** (np.maximum(newest - np.arange(t), 0) / float(halflife))
     single = str(X.dtype).endswith("float32")
     factor[factor < np.finfo(np.float32 if single else np.float64).eps ** 2] = 0
-    return given * factor * (largest * 0.5 ** ((t - 1 - newest) / float(halflife)))
+    if np.count_nonzero(given) > 1 == np.count_nonzero(given * factor):
+        raise ValueError(
+            f"halflife={halflife!r} rows leaves only the newest one of {t}, of which there is no covariance; use a "
+            "larger number."
+        )
+    # Rows of weight zero may be newer, so many that what is left of all others is no number.
+    left = max(largest * 0.5 ** ((t - 1 - newest) / float(halflife)), np.finfo(np.float64).tiny)
+    return given * factor * left
 
 
 def totals(X: Array, sample_weight: ColumnLike | None, halflife: float | None = None) -> Totals:

@@ -38,13 +38,14 @@ class SignificantEdges(Sparsifier):
     -----
     The test assumes samples that are independent of each other and features that are about normal. With weights, t is
     the effective number of samples; for data of shape (t, N, F) it is the number of samples, not of values, which is
-    cautious. "bh" is proved for tests of positive dependence, and holds well for those of correlations; "by" holds
-    for any.
+    cautious. "bh" is proved for tests of positive dependence [1]_, and holds well for those of correlations; "by"
+    holds for any [2]_. Ranks and biweight deviations (``correlation``) get the same test, which is close unless samples
+    are very few.
 
     With ``partial=True`` an edge means that two features are related when all others are held fixed. With more
     samples than features (t > N) that is the test of the partial correlations, from the inverse of the sample
     covariance, with t - N degrees of freedom. Otherwise each feature is predicted from the others by a lasso
-    (neighbourhood selection), whose penalty
+    (neighbourhood selection [3]_), whose penalty
 
     .. math:: \lambda = \frac{\hat\sigma}{\sqrt t} \Phi^{-1}\left(1 - \frac{\alpha}{2 N^2}\right)
 
@@ -140,6 +141,13 @@ class SignificantEdges(Sparsifier):
         S = xp.where(mask | ~off_diagonal(S), S, 0 * S)
         return Estimate(S, moments.location, {"p_values_": p_values})
 
+    def _needs_rows(self) -> str:
+        if not self.partial:
+            return ""
+        return (
+            "partial=True needs all rows, not only their means and covariances; fit them at once, or use partial=False"
+        )
+
     def _from_tiles(self, X: AnyArray, sample_weight: ColumnLike | None) -> Estimate:
         if self.partial:
             raise ValueError(
@@ -150,7 +158,7 @@ class SignificantEdges(Sparsifier):
 
         limit = tiles.memory_bytes(self.memory_limit)
         data = tiles.read(X, sample_weight, correlations=True, limit=limit, kind=self.correlation)
-        grid = tiles.Tiles(data, limit, bool(self.verbose))
+        grid = tiles.over(data, limit, bool(self.verbose))
         degrees = float(_degrees(np.asarray(data.n_samples)))
         (location, matrix, _), p_values = tiles.significant(grid, float(self.alpha), self.method, degrees)
         return Estimate(matrix, location, {"p_values_": p_values})

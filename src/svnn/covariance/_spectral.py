@@ -27,10 +27,11 @@ from svnn._types import ColumnLike, DataLike, HasFit, RandomState
 from svnn._validation import at_once, check_data
 from svnn.covariance._covariance import CovarianceEstimator
 from svnn.covariance._resolve import fit_covariance, resolve
+from svnn.covariance._running_moments import decaying
 from svnn.functional import sample_moments
 from svnn.functional._array import generator, like, to_numpy
 from svnn.functional._matrix import numpy_matrix
-from svnn.functional.moments import check_weight, effective_samples, observations
+from svnn.functional.moments import check_weight, effective_samples, product_deviations
 
 if TYPE_CHECKING:
     from torch import Tensor
@@ -145,8 +146,9 @@ class Spectral(CovarianceEstimator):
         C = (found if isinstance(found, np.ndarray) else found.toarray()).astype(np.float64)
         varies = np.flatnonzero(C.any(0))
         eigenvalues, vectors = np.linalg.eigh(C[np.ix_(varies, varies)])
-        weight = check_weight(sample_weight, data)
-        self.eigenvalues_ = new = self._applied(eigenvalues, to_numpy(data), effective_samples(weight))
+        table = to_numpy(data).astype(np.float64)
+        weight = check_weight(decaying(sample_weight, getattr(fitted, "halflife", None), data), table)
+        self.eigenvalues_ = new = self._applied(eigenvalues, table, weight)
         D = np.zeros_like(C)
         D[np.ix_(varies, varies)] = (vectors * new) @ vectors.T
         location = getattr(fitted, "location_", None)
@@ -154,15 +156,15 @@ class Spectral(CovarianceEstimator):
         self.covariance_, self.location_ = like((D + D.T) / 2, data), like(location, data)
         return self
 
-    def _applied(self, eigenvalues: np.ndarray, X: np.ndarray, n_samples: float) -> np.ndarray:
-        """Return the function of the eigenvalues."""
+    def _applied(self, eigenvalues: np.ndarray, X: np.ndarray, weight: np.ndarray) -> np.ndarray:
+        """Return the function of the eigenvalues; the data and the weights of its rows say how much noise there is."""
         if not len(eigenvalues):
             return eigenvalues
         if self.function == "shrink":
-            self.intensity_ = _ledoit_wolf(X) if self.intensity is None else float(self.intensity)
+            self.intensity_ = ledoit_wolf_intensity(X, weight) if self.intensity is None else float(self.intensity)
             return (1 - self.intensity_) * eigenvalues + self.intensity_ * eigenvalues.mean()
         if self.function == "clip":
-            return clipped(eigenvalues, n_samples)
+            return clipped(eigenvalues, effective_samples(weight))
         if self.function == "density":
             powers = np.exp(-self.beta * (eigenvalues - eigenvalues.min()))
             return powers / powers.sum()
@@ -204,9 +206,26 @@ def clipped(eigenvalues: np.ndarray, n_samples: float) -> np.ndarray:
     return new
 
 
-def _ledoit_wolf(X: np.ndarray) -> float:
-    from sklearn.covariance import ledoit_wolf_shrinkage
+def ledoit_wolf_intensity(X: np.ndarray, weight: np.ndarray) -> float:
+    r"""Return how far to shrink the sample covariance S of weighted data of shape (t, N) or (t, N, F).
 
-    rows, _ = observations(X, np.ones(len(X)))
-    rows = rows[:, np.ptp(rows, axis=0) > 0].astype(np.float64)
-    return float(ledoit_wolf_shrinkage(rows)) if rows.shape[1] else 0.0
+    .. math:: a = \min\left(1, \frac{\sum_{ij} \theta_{ij}}{t\, \|S - \bar\lambda I\|_F^2}\right)
+
+    with :math:`\theta_{ij}` the variances of the products behind S, and t the effective number of samples (Ledoit &
+    Wolf 2004). Features of any units are allowed: the largest variance is made one before anything is squared.
+
+    Examples
+    --------
+    >>> X = np.random.default_rng(0).standard_normal((100, 5))
+    >>> round(ledoit_wolf_intensity(X, np.ones(100)), 2)
+    0.91
+    """
+    moments = sample_moments(X, 0, weight)
+    S, varies = moments.covariance, np.flatnonzero(moments.covariance.diagonal())
+    if not len(varies):
+        return 0.0
+    unit = S.diagonal().max()
+    noise = float(((product_deviations(X, moments, weight) / unit) ** 2).sum()) / moments.n_samples
+    S = S[np.ix_(varies, varies)] / unit
+    apart = float(((S - np.trace(S) / len(S) * np.eye(len(S))) ** 2).sum())
+    return min(noise, apart) / apart if noise > 0 and apart > 0 else 0.0

@@ -24,7 +24,7 @@ class TylerCovariance(ScatterEstimator):
 
     Notes
     -----
-    Of all elliptical distributions, it has the least error for the worst one, however heavy the tails. With any
+    Of all elliptical distributions, it has the least error for the worst one, however heavy the tails [1]_. With any
     :math:`\alpha > 0` the iteration has one limit, also with fewer rows than features [2]_. With :math:`\alpha = 0` the
     result follows every linear map of centred data, up to a factor.
 
@@ -52,9 +52,8 @@ class TylerCovariance(ScatterEstimator):
     """
 
     def _weights(self, distances: np.ndarray, n: int, weight: np.ndarray) -> np.ndarray:
-        known = distances > 0  # a row at the centre has no direction
-        counts: np.ndarray = n / np.where(known, distances, 1) * known
-        return counts / max(float(weight[known].sum()), 1e-300)
+        counts: np.ndarray = n / distances / weight.sum()
+        return counts
 
     def _normalised(self, S: np.ndarray) -> np.ndarray:
         normalised: np.ndarray = S * (len(S) / np.trace(S))

@@ -231,8 +231,8 @@ def with_halflife(estimator: HasFit, halflife: float | None) -> HasFit:
     name = type(estimator).__name__
     if "halflife" not in parameters:
         raise ValueError(
-            f"halflife={halflife!r} needs a covariance that has one, but {name} has none; use "
-            'covariance="sample", "hard", "soft", "acv" or "rcv", or halflife=None.'
+            f'halflife={halflife!r} needs a covariance that has one, but {name} has none; use covariance="sample" or a '
+            'sparsifier such as "hard", which may take another covariance as its base=, or halflife=None.'
         )
     if parameters["halflife"] not in (None, halflife):
         raise ValueError(

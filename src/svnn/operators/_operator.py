@@ -285,9 +285,15 @@ class CovarianceOperator(TensorModule, ABC):
         )
 
 
+# Asked here: torch.compile does not trace the question with every version.
+_WITH_AUTOCAST = frozenset(
+    kind for kind in ("cpu", "cuda", "hpu", "mps", "mtia", "xla", "xpu") if torch.amp.is_autocast_available(kind)
+)
+
+
 def _without_autocast(x: Tensor) -> AbstractContextManager[None]:
     kind = x.device.type
-    if (kind == "cpu" or torch.amp.is_autocast_available(kind)) and torch.is_autocast_enabled(kind):
+    if kind in _WITH_AUTOCAST and torch.is_autocast_enabled(kind):
         return torch.autocast(kind, enabled=False)
     return _NOTHING
 

@@ -1,7 +1,7 @@
 """Covariances of many features, from tiles of the N×N matrix that never exists as a whole.
 
-:func:`read` standardises the data, :class:`Tiles` multiplies features with each other tile by tile, and the functions
-below keep what survives. They return a :class:`Found`: location, sparse matrix, threshold.
+:func:`read` standardises the data, the :class:`Tiles` that :func:`over` gives multiply features with each other tile by
+tile, and the functions below keep what survives. They return a :class:`Found`: location, sparse matrix, threshold.
 
 ======================  =====================================================
 :func:`above_threshold`  one threshold for all pairs
@@ -20,6 +20,7 @@ Random draws come from a hash of (seed, i, j), so tiles and threads do not chang
 """
 
 from svnn.covariance.tiles._band_tiles import near_diagonal
+from svnn.covariance.tiles._engines import over
 from svnn.covariance.tiles._observations import Observations, gather, memory_bytes, read
 from svnn.covariance.tiles._products import Found, Tiles, above_threshold, below_number, panels_above
 from svnn.covariance.tiles._random_tiles import draw, slope
@@ -40,6 +41,7 @@ __all__ = [
     "leading_factors",
     "memory_bytes",
     "near_diagonal",
+    "over",
     "panels_above",
     "read",
     "significant",

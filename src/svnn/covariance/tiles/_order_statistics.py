@@ -25,6 +25,7 @@ COARSE, _FINE = 2**16, 2**15
 _SLICE = 2**22
 #: Candidates collected beyond those to keep, before a second pass is better.
 _SPARE = 2**20
+_NONE = np.zeros(0)
 
 
 class Kept(NamedTuple):
@@ -35,6 +36,7 @@ class Kept(NamedTuple):
     below: float
 
 
+@singledispatch
 def largest_entries(tiles: Tiles, kept: int) -> Kept:
     """Return exactly the ``kept`` largest pairs; ties are broken in row order."""
     n = tiles.data.n_features
@@ -47,7 +49,7 @@ def largest_entries(tiles: Tiles, kept: int) -> Kept:
     first = int(np.searchsorted(reached, kept)) if kept else 0
     next_one = min(first + 1, len(occupied) - 1)  # holds the largest magnitude below the cut
     low = int(occupied[next_one])
-    level, smaller = below_number(float(bin_edges(low))), np.zeros(0)
+    level, smaller = below_number(float(bin_edges(low))), _NONE
     candidates = reached[next_one] if low > 0 else reached[next_one] - counts[0]
     if candidates > kept + max(kept // 4, _SPARE):
         # Many equal magnitudes: find the cut before collecting.
@@ -55,7 +57,11 @@ def largest_entries(tiles: Tiles, kept: int) -> Kept:
         above = int(reached[first] - counts[occupied[first]])
         cut = int(np.searchsorted(above + np.cumsum(numbers), max(kept, 1)))
         level, smaller = below_number(float(values[cut])), values[cut + 1 :]
-    pairs = collect(tiles, level)
+    return cut_at(tiles, collect(tiles, level), kept, level, smaller)
+
+
+def cut_at(tiles: Tiles, pairs: Pairs, kept: int, level: float, smaller: np.ndarray = _NONE) -> Kept:
+    """Return the ``kept`` largest of pairs that are all those above ``level``; ``smaller`` are magnitudes below it."""
     magnitudes = pairs.values.abs()
     if len(magnitudes) < kept:  # the others are zero
         return Kept(pairs, 0.0, 0.0)
@@ -69,6 +75,12 @@ def largest_entries(tiles: Tiles, kept: int) -> Kept:
     if below == 0 and level > 0:
         below = float(largest_below(tiles, torch.full((len(tiles.data.Z),), edge, device=tiles.device)).max())
     return Kept(pairs.where(mask), smallest, below)
+
+
+@singledispatch
+def largest_of_rows(tiles: Tiles, k: int) -> tuple[Tensor, Pairs | None]:
+    """Return :func:`largest_in_rows`, and those pairs where they are known."""
+    return largest_in_rows(tiles, k), None
 
 
 @singledispatch

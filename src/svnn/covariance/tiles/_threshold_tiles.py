@@ -10,7 +10,7 @@ import math
 import torch
 from torch import Tensor
 
-from svnn.covariance.tiles._order_statistics import largest_below, largest_entries, largest_in_rows
+from svnn.covariance.tiles._order_statistics import largest_below, largest_entries, largest_of_rows
 from svnn.covariance.tiles._products import Found, Pairs, Tile, Tiles, collect, result
 from svnn.functional.thresholds import ENTRYWISE, clearly_below, halfway
 
@@ -40,7 +40,7 @@ def top_k(tiles: Tiles, rule: str, k: int, keep_diagonal: bool = True) -> Found:
     if k >= n - 1:
         pairs = collect(tiles, 0.0, what="top k")
     else:
-        best = largest_in_rows(tiles, k + 1 + _SPARE)
+        best, known = largest_of_rows(tiles, k + 1 + _SPARE)
         cut = best[:, -k]
         edge = clearly_below(cut)
         below = torch.where(best < edge[:, None], best, 0).amax(1)
@@ -49,10 +49,11 @@ def top_k(tiles: Tiles, rule: str, k: int, keep_diagonal: bool = True) -> Found:
             levels = torch.zeros_like(limits)
             levels[:n] = torch.where(tied, edge, 0)
             below = torch.where(tied, largest_below(tiles, levels)[:n], below)
+            known = None  # the equal ones are not all among them
         levels = torch.full_like(limits, float("inf"))
         levels[:n] = cut * (1 - _ROUNDING)
         limits[:n] = halfway(below, cut)
-        pairs = _ranked(collect(tiles, levels, what="top k"), k)
+        pairs = _ranked(collect(tiles, levels, what="top k") if known is None else known, k)
         if rule != "hard":
             pairs = pairs.shrunk(rule, torch.minimum(limits[pairs.rows().long()], limits[pairs.columns.long()]))
     threshold = limits[:n].double() * tiles.data.scale
