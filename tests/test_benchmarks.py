@@ -13,6 +13,7 @@ from pathlib import Path
 
 import _measure
 import _peers
+import anndata_graph
 import auto
 import batches
 import compiled
@@ -25,6 +26,7 @@ import numpy as np
 import plot
 import pytest
 import scale
+import scipy.sparse as sparse
 import shifts
 import torch
 import training
@@ -303,6 +305,20 @@ def test_the_correlations_are_measured():
     assert [row["correlation"] for row in rows] == [*names, "kendall", *names]
     table = correlations.report(stored(rows))
     assert "| 300 | 50  | spearman" in table and "times Pearson's" in table
+
+
+def test_the_graph_of_an_anndata_file_is_measured_and_checked(tmp_path):
+    pytest.importorskip("anndata")
+    (row,) = stored(anndata_graph.measure(RATES, quick=True))
+    assert row["missing"] == 0 and row["edges"] >= 1000 * anndata_graph.TOP // 2 and 0.03 < row["density"] < 0.15
+    assert "| 1,000 | 100 " in anndata_graph.report([row])
+    path, out = str(tmp_path / "cells.h5ad"), str(tmp_path / "graph.npz")
+    anndata_graph.write(path, 60, 200)
+    anndata_graph.graph(path, out)
+    matrix = sparse.load_npz(out)
+    matrix.data[:] *= 1.1
+    sparse.save_npz(out, matrix)
+    assert anndata_graph.check(path, out, [3])["largest error"] > 1e-3  # a wrong graph is seen
 
 
 @pytest.mark.parametrize(

@@ -18,7 +18,7 @@ ROOT = Path(__file__).parents[1]
 DOCS = ROOT / "docs"
 PAGES = ("guide.md", "inspection.md", "neighbours.md", "uncertainty.md", "../CONTRIBUTING.md")
 PAGES += ("covariance.md", "index.md", "jobs.md", "large.md", "rivals.md", "stability.md", "start.md", "torch.md")
-PAGES += ("cluster.md",)
+PAGES += ("cluster.md", "files.md")
 
 
 def blocks(page):

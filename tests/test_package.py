@@ -25,6 +25,7 @@ def test_import_is_light():
 
 def test_using_everything_imports_no_optional_package():
     optional = ["torch_geometric", "matplotlib", "dask", "polars"]  # scikit-learn itself imports pandas
+    optional += ["h5py", "zarr", "anndata", "pyarrow.parquet", "igraph"]
     everything = "import svnn, sys; [getattr(svnn, name) for name in svnn.__all__]"
     assert run(f"{everything}; print([m for m in {optional} if m in sys.modules])") == "[]"
 
@@ -59,11 +60,13 @@ def test_type_checkers_see_the_names_that_python_has():
         "datasets",
         "estimators",
         "functional",
+        "graphs",
         "inspection",
         "nn",
         "operators",
         "plotting",
         "reporting",
+        "sources",
         "testing",
     ],
 )

@@ -64,6 +64,11 @@ def conf():
             r"partial=False: \[\(0, 1\), \(0, 2\), \(1, 2\)\]\npartial=True: \[\(0, 1\), \(1, 2\)\]\n"
             r"shrink: .*\nclip: .*\ndensity: .*",
         ),
+        (
+            "files.md",
+            r"\d+% of the counts are stored, .*\nArrayTable\(300 samples, 600 features, float32\) \(600, 600\)\n"
+            r"Graph\(600 features, [\d,]+ edges\) \(600, 600\) \d+ features never vary\n(\d+) \1 \1\nTrue",
+        ),
         ("large.md", r"csr_array \(4500, 4500\) 2\.0 entries a row\nCSROperator 0\.0\d% .*\n\(2,\)"),
         (
             "torch.md",
@@ -80,6 +85,9 @@ def conf():
 )
 def test_the_code_of_a_page_runs_from_top_to_bottom(name, printed, capsys, tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
+    if name == "files.md":
+        for package in ("pyarrow", "networkx", "igraph", "torch_geometric"):
+            pytest.importorskip(package)
     names = {"__name__": "page"}
     code = re.findall(r"```python\n(.*?)```", page(name), re.S)
     assert code
@@ -91,7 +99,7 @@ def test_the_code_of_a_page_runs_from_top_to_bottom(name, printed, capsys, tmp_p
 
 
 def test_every_page_with_code_is_run_by_some_test():
-    here = {"index.md", "start.md", "covariance.md", "large.md", "stability.md", "torch.md"}
+    here = {"index.md", "start.md", "covariance.md", "files.md", "large.md", "stability.md", "torch.md"}
     elsewhere = {"guide.md", "inspection.md", "neighbours.md", "uncertainty.md", "theory.md"}
     elsewhere |= {"cluster.md"}
     assert {path.name for path in DOCS.glob("*.md") if "```python" in page(path.name)} == here | elsewhere

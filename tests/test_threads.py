@@ -163,3 +163,12 @@ def test_fits_side_by_side_equal_fits_in_turn(two_threads):
         np.testing.assert_array_equal(a.indices, b.indices)
         np.testing.assert_array_equal(a.data, b.data)
     assert set(numbers) == {2} and torch.get_num_threads() == 2
+
+
+def test_results_that_are_used_slowly_do_not_pile_up(two_threads):
+    begun = []
+    results = in_threads(begun.append, range(100))
+    for used in range(1, 20):
+        next(results)
+        assert len(begun) <= used + 8  # four items ahead for each of the two threads
+    assert len(list(results)) == 81

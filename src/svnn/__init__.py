@@ -23,6 +23,7 @@ if TYPE_CHECKING:  # for type checkers and editors; the tables below are for Pyt
     from svnn import datasets as datasets
     from svnn import estimators as estimators
     from svnn import functional as functional
+    from svnn import graphs as graphs
     from svnn import inspection as inspection
     from svnn import metrics as metrics
     from svnn import nn as nn
@@ -30,6 +31,7 @@ if TYPE_CHECKING:  # for type checkers and editors; the tables below are for Pyt
     from svnn import plotting as plotting
     from svnn import preprocessing as preprocessing
     from svnn import reporting as reporting
+    from svnn import sources as sources
     from svnn import stability as stability
     from svnn import testing as testing
     from svnn.covariance import ACV as ACV
@@ -56,6 +58,7 @@ _PACKAGES = {
     "datasets": (),
     "estimators": ("SVNNClassifier", "SVNNRegressor", "load", "ModelFileError"),
     "functional": (),
+    "graphs": (),
     "inspection": (),
     "metrics": (),
     "nn": (),
@@ -63,6 +66,7 @@ _PACKAGES = {
     "plotting": (),
     "preprocessing": (),
     "reporting": (),
+    "sources": (),
     "stability": (),
     "testing": (),
 }

@@ -7,6 +7,7 @@ import threading
 from collections import deque
 from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import CancelledError, ThreadPoolExecutor
+from itertools import islice
 from typing import ParamSpec, TypeVar
 
 import torch
@@ -105,13 +106,16 @@ def in_threads(function: Callable[[Item], Result], items: Sequence[Item]) -> Ite
     """Yield ``function(item)`` in the order of the items, computed on as many threads as torch uses.
 
     Inside of them torch computes on one thread, so that no thread waits for the others after every product. When the
-    iterator is closed, no thread works on an item any more.
+    iterator is closed, no thread works on an item any more. Results do not pile up where they are used slowly: the
+    threads are at most four items each ahead.
     """
-    crew = Crew()
+    crew, n_threads, left = Crew(), torch.get_num_threads(), iter(items)
     try:
-        waiting = deque(pool(torch.get_num_threads()).submit(crew.work, function, item) for item in items)
+        waiting = deque(pool(n_threads).submit(crew.work, function, item) for item in islice(left, 4 * n_threads))
         while waiting:
-            yield waiting.popleft().result()
+            result = waiting.popleft().result()
+            waiting.extend(pool(n_threads).submit(crew.work, function, item) for item in islice(left, 1))
+            yield result
     finally:
         crew.dismiss()
 

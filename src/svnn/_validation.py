@@ -74,6 +74,8 @@ def check_data(
     data: Any = X
     if is_dask(data):
         data = data.compute()
+    if hasattr(data, "var_names") and hasattr(data, "to_df"):
+        raise TypeError(f"{name}: X is an AnnData; pass its numbers as a dense table, for instance X.to_df().")
     if not sp.issparse(data):  # scikit-learn has its own message about those
         check_dense_real(data)
     if is_torch(data):

@@ -213,7 +213,6 @@ NOT_DATA = [
     (lambda X: torch.tensor(X + 1j), "X holds complex numbers"),
     (lambda X: torch.tensor(X).to_sparse(), r"X is a sparse tensor.*X\.to_dense\(\)"),
     (lambda X: torch.tensor(X).to_sparse_csr(), r"X is a sparse tensor.*X\.to_dense\(\)"),
-    (lambda X: sp.csr_array(X), "Sparse data was passed for X"),
     (lambda X: X[:, :, None][:, :, :0], r"X has shape \(60, 9, 0\)"),
     (lambda X: torch.tensor(X)[:, :, None][:, :, :0], r"X has shape \(60, 9, 0\)"),
     (lambda X: torch.tensor(X)[:, :0], r"X has shape \(60, 0\)"),
@@ -232,6 +231,25 @@ def test_what_is_no_data_is_named(estimator, limit, spoil, message, X):
         estimator.set_params(dense_limit=limit)
     with pytest.raises((ValueError, TypeError), match=message):
         estimator.fit(spoil(X))
+
+
+@every
+@pytest.mark.parametrize("limit", [0, 4096])
+def test_a_sparse_table_is_data_or_is_named(estimator, limit, X):
+    X = np.where(abs(X) > 0.5, X, 0)
+    estimator = clone(estimator)
+    if has_tiles(estimator):
+        estimator.set_params(dense_limit=limit)
+    if not estimator.__sklearn_tags__().input_tags.sparse:
+        with pytest.raises(TypeError, match=r"Sparse data was passed for X.*toarray\(\)"):
+            estimator.fit(sp.csr_array(X))
+        return
+    assert isinstance(estimator, (SampleCovariance, Sparsifier))
+    expected = clone(estimator).fit(X)
+    estimator.fit(sp.csr_array(X))
+    A, B = (C.toarray() if hasattr(C, "toarray") else C for C in (estimator.covariance_, expected.covariance_))
+    np.testing.assert_allclose(A, B, rtol=1e-6, atol=1e-9)
+    np.testing.assert_allclose(estimator.location_, expected.location_, rtol=1e-6, atol=1e-9)
 
 
 @every

@@ -29,12 +29,14 @@ from svnn._summary import FittedSummary, kept_edges
 from svnn._types import AnyArray, ColumnLike, DataLike, HasFit, Matrix, MatrixLike
 from svnn._validation import at_once, check_data, is_dask, unless
 from svnn.covariance._correlation import CORRELATIONS, DOC, not_plain, see
+from svnn.covariance._from_tables import moments_of_table, read_table
 from svnn.covariance._gaussian import log_likelihood, precision, squared_distances, squared_norm
 from svnn.covariance._running_moments import Totals, add_rows, decaying, totals
 from svnn.functional import Moments, psd_repair
 from svnn.functional._array import is_torch, namespace, to_numpy
 from svnn.functional._matrix import numpy_matrix
 from svnn.functional.low_rank import LowRankPlusSparse
+from svnn.sources import Table, as_table
 
 if TYPE_CHECKING:
     from torch import Tensor
@@ -264,8 +266,10 @@ class Sparsifier(CovarianceEstimator):
         ----------
         X : array, tensor or data frame of shape (t, N) or (t, N, F), or iterator of such arrays
             With three dimensions, every sample's F values are observations of the N nodes. An iterator yields the rows
-            in chunks. A ``numpy.memmap`` with more than ``dense_limit`` features is read in pieces. An array or a data
-            frame of Dask may be chunked in any way; where a ``distributed.Client`` is active, its workers compute.
+            in chunks. What is in a file is read in pieces: a ``numpy.memmap``, a dataset of h5py or array of zarr, an
+            AnnData object, a ``ParquetFile``; and so is a sparse matrix of scipy. See :mod:`svnn.sources`. An array or
+            a data frame of Dask may be chunked in any way; where a ``distributed.Client`` is active, its workers
+            compute.
         y : ignored
         sample_weight : array of shape (t,), optional
             Only ratios of weights matter.
@@ -274,17 +278,17 @@ class Sparsifier(CovarianceEstimator):
         -------
         self
         """
-        data: Any = self._checked(X)
+        table = as_table(X)
+        if table is not None and self._streams(table):
+            return self._take_totals(*moments_of_table(self, table, sample_weight))
+        data: Any = self._checked(X if table is None else table)
         weight = decaying(sample_weight, self.halflife, data)
         if data.shape[1] > self.dense_limit:
             return self._take(self._from_tiles(data, weight))
         if self.missing == "pairwise" or not is_plain(self):
             seen = see(data, weight, self.correlation, self.missing, self.base)
             return self._take(self._from_moments(*seen[:3])._replace(location=seen.location))
-        found = totals(data, weight)
-        self._take(self._from_moments(data, found.moments(), weight))
-        self._totals_ = found
-        return self
+        return self._take_totals(totals(data, weight), data, weight)
 
     @unless(_why_not)
     @at_once
@@ -322,13 +326,21 @@ class Sparsifier(CovarianceEstimator):
                 f"dense_limit={self.dense_limit}; raise dense_limit if there is memory for them, or fit a window of "
                 "rows again."
             )
-        found = add_rows(before, data, sample_weight, self.halflife)
-        self._take(self._from_moments(data, found.moments(), None))
+        return self._take_totals(add_rows(before, data, sample_weight, self.halflife), data)
+
+    def _streams(self, table: Table) -> bool:
+        """Tell whether the moments of a table are enough, so that its rows need not be held."""
+        check_parameters(self)
+        return table.shape[1] <= self.dense_limit and self.missing == "raise" and not _why_not(self)
+
+    def _take_totals(self, found: Totals, rows: Any, sample_weight: ColumnLike | None = None) -> Self:
+        """Store what follows from running moments, and these, so that ``partial_fit`` can go on."""
+        self._take(self._from_moments(rows, found.moments(), sample_weight), stacklevel=5)
         self._totals_ = found
         return self
 
-    def _take(self, found: Estimate) -> Self:
-        """Store what was found."""
+    def _take(self, found: Estimate, stacklevel: int = 4) -> Self:
+        """Store what was found; ``stacklevel`` is how far the caller of ``fit`` is from here, for a warning."""
         self.location_ = found.location
         self.covariance_ = self._finished(found.covariance)
         self.density_ = off_diagonal_density(self.covariance_)
@@ -338,7 +350,7 @@ class Sparsifier(CovarianceEstimator):
             else:
                 self.__dict__.pop(name, None)
         if found.if_diagonal and self.density_ == 0 and self.covariance_.shape[0] > 1:
-            warnings.warn(found.if_diagonal, stacklevel=4)
+            warnings.warn(found.if_diagonal, stacklevel=stacklevel)
         return self
 
     def _needs_rows(self) -> str:
@@ -361,14 +373,17 @@ class Sparsifier(CovarianceEstimator):
             f"several matrices of {n**2 * 8 / 1e9:.1f} GB."
         )
 
-    def _checked(self, X: DataLike | Iterator[DataLike]) -> AnyArray:
+    def _checked(self, X: DataLike | Iterator[DataLike] | Table) -> AnyArray:
         """Check the parameters and the data. Large arrays come back unread: the tiles read them in pieces."""
         check_parameters(self)
         if isinstance(X, Iterator):
             from svnn.covariance import tiles
 
             X = tiles.gather(X, tiles.memory_bytes(self.memory_limit))
-        data = self._check_dask(X) if is_dask(X) else self._check_unread(X)
+        if isinstance(X, Table):
+            data = read_table(self, X, self.dense_limit, self.memory_limit)
+        else:
+            data = self._check_dask(X) if is_dask(X) else self._check_unread(X)
         n = data.shape[1]
         if n > self.dense_limit and (self.base is not None or self.correlation == "kendall"):
             what = 'correlation="kendall"' if self.base is None else f"base={self.base!r}"
@@ -422,6 +437,11 @@ class Sparsifier(CovarianceEstimator):
         if names is not None:
             self.feature_names_in_ = names
         return data
+
+    def __sklearn_tags__(self) -> Tags:
+        tags = super().__sklearn_tags__()
+        tags.input_tags.sparse = True
+        return tags
 
     def _finished(self, C: Matrix | Tensor) -> Matrix | Tensor:
         """Return the matrix with its repair, dense or sparse as ``sparse_output`` says."""

@@ -5,12 +5,16 @@ from __future__ import annotations
 import math
 from typing import Any, Self
 
+from sklearn.utils import Tags
+
 from svnn._parameters import check_parameters, declared, fitted, number, parameter
 from svnn._types import AnyArray, ColumnLike, DataLike
 from svnn._validation import at_once, is_dask, unless
 from svnn.covariance._correlation import not_plain, see
 from svnn.covariance._covariance import CovarianceEstimator, Sparsifier, totals_before
+from svnn.covariance._from_tables import moments_of_table, read_table
 from svnn.covariance._running_moments import Totals, add_rows, decaying
+from svnn.sources import as_table
 
 
 def _why_not(estimator: SampleCovariance) -> str:
@@ -66,8 +70,13 @@ class SampleCovariance(CovarianceEstimator):
     def fit(self, X: DataLike, y: object = None, sample_weight: ColumnLike | None = None) -> Self:
         """Estimate the covariance of ``X``, of shape (t, N) or (t, N, F); see :meth:`HardThreshold.fit`."""
         check_parameters(self)
-        plain = self.missing == "raise" and self.correlation == "pearson"
-        data: Any = self._check_dask(X) if plain and is_dask(X) else self._check(X)
+        table, plain = as_table(X), self.missing == "raise" and self.correlation == "pearson"
+        if table is not None and plain:
+            return self._set(moments_of_table(self, table, sample_weight)[0])
+        if table is not None:
+            data: Any = read_table(self, table)
+        else:
+            data = self._check_dask(X) if plain and is_dask(X) else self._check(X)
         if plain:
             return self._set(add_rows(None, data, sample_weight, self.halflife))
         weight = decaying(sample_weight, self.halflife, data)
@@ -92,6 +101,11 @@ class SampleCovariance(CovarianceEstimator):
         from svnn.covariance import _dask
 
         return _dask.take(self, X, lambda table: True, limit=0)
+
+    def __sklearn_tags__(self) -> Tags:
+        tags = super().__sklearn_tags__()
+        tags.input_tags.sparse = True
+        return tags
 
     def _set(self, totals: Totals) -> Self:
         """Take over the totals of all rows so far, and what follows from them."""

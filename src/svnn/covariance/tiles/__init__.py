@@ -12,6 +12,7 @@ tile, and the functions below keep what survives. They return a :class:`Found`: 
 :func:`near_diagonal`    the pairs of neighbouring features
 :func:`slope`            the probabilities of ACV, as one number
 :func:`draw`             the pairs that one random draw keeps
+:func:`panels_above`     the pairs above a threshold, some at a time, for results beyond memory
 :func:`without_factors`  the data without its leading components, for any of the above
 ======================  =====================================================
 
@@ -24,7 +25,7 @@ from svnn.covariance.tiles._dask_table import DaskTable
 from svnn.covariance.tiles._engines import over
 from svnn.covariance.tiles._observations import Observations, gather, memory_bytes, read
 from svnn.covariance.tiles._plan import Plan, plan
-from svnn.covariance.tiles._products import Found, Tiles, above_threshold
+from svnn.covariance.tiles._products import Found, Tiles, above_threshold, below_number, panels_above
 from svnn.covariance.tiles._random_tiles import draw, slope
 from svnn.covariance.tiles._residual_tiles import leading_factors, without_factors
 from svnn.covariance.tiles._significant_tiles import significant
@@ -39,12 +40,14 @@ __all__ = [
     "above_threshold",
     "adaptive",
     "at_density",
+    "below_number",
     "draw",
     "gather",
     "leading_factors",
     "memory_bytes",
     "near_diagonal",
     "over",
+    "panels_above",
     "plan",
     "read",
     "significant",

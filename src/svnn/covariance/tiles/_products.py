@@ -172,6 +172,24 @@ def collect(tiles: Tiles, level: float | Tensor, select: Select | None = None, w
         from svnn.covariance.tiles._without_kernels import collect_torch
 
         return collect_torch(tiles, level, select, what)
+    panels, total = [], 0
+    for panel in panels_above(tiles, level, select, what):
+        panels.append(panel)
+        total += len(panel[1])
+        check_room(total, tiles.limit)
+    counts, *parts = (torch.from_numpy(np.concatenate(part)) for part in zip(*panels, strict=True))
+    return Pairs(counts[: tiles.data.n_features], *parts)
+
+
+def panels_above(
+    tiles: Tiles, level: float | Tensor, select: Select | None = None, what: str = "pairs"
+) -> Iterator[tuple[np.ndarray, ...]]:
+    """Yield what :func:`collect` returns, panel by panel: numbers of entries in each row, columns, values, scores."""
+    if tiles.kernels is None:
+        from svnn.covariance.tiles._without_kernels import panel_above
+
+        yield from tiles.each_panel(lambda panel: panel_above(tiles, panel, level, select), what)
+        return
     n = tiles.data.Z.shape[0]
     levels = level.numpy() if isinstance(level, Tensor) else np.full(n, level, dtype=np.float32)
     levels = levels.view(np.int32)  # positive floats are ordered as their bits are
@@ -200,13 +218,7 @@ def collect(tiles: Tiles, level: float | Tensor, select: Select | None = None, w
         height = panel[-1].end_row - panel[0].row
         return (np.bincount(row, minlength=height), *(part[order] for part in parts))
 
-    panels, total = [], 0
-    for panel in tiles.each_panel(survivors, what):
-        panels.append(panel)
-        total += len(panel[1])
-        check_room(total, tiles.limit)
-    counts, *parts = (torch.from_numpy(np.concatenate(part)) for part in zip(*panels, strict=True))
-    return Pairs(counts[: tiles.data.n_features], *parts)
+    yield from tiles.each_panel(survivors, what)
 
 
 def check_room(pairs: int, limit: int) -> None:

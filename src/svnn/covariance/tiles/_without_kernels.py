@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from typing import NamedTuple
 
+import numpy as np
 import torch
 from torch import Tensor
 
@@ -58,6 +59,27 @@ def collect_torch(tiles: Tiles, level: float | Tensor, select: Select | None, wh
     keys, order = torch.sort(keys)
     counts = torch.bincount(keys // n, minlength=n)[: tiles.data.n_features]
     return Pairs(counts, (keys % n).int(), values[order], *(part[order] for part in score))
+
+
+def panel_above(
+    tiles: Tiles, panel: list[Tile], level: float | Tensor, select: Select | None
+) -> tuple[np.ndarray, ...]:
+    """Return the entries of one panel above ``level``; see :func:`svnn.covariance.tiles._products.panels_above`."""
+    first, height = panel[0].row, panel[-1].end_row - panel[0].row
+    found = []
+    for tile in panel:
+        products = tiles.products(tile)
+        scores = select(tiles, tile, products) if select else None
+        limit = level
+        if isinstance(level, Tensor):
+            limit = torch.minimum(level[tile.row : tile.end_row, None], level[tile.column : tile.end_column])
+        rows, columns = (products.abs() > limit).nonzero(as_tuple=True)
+        parts = (products[rows, columns], *(() if scores is None else (scores[rows, columns],)))
+        found.append((rows + (tile.row - first), (columns + tile.column).int(), *parts))
+    row, *rest = (torch.cat(part) for part in zip(*found, strict=True))
+    order = torch.argsort(row, stable=True)  # columns stay in order
+    arrays = (torch.bincount(row, minlength=height), *(part[order] for part in rest))
+    return tuple(array.cpu().numpy() for array in arrays)
 
 
 def _runs(tiles: Tiles, tile: Tile, level: float | Tensor, select: Select | None, room: int) -> _Runs:

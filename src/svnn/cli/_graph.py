@@ -1,0 +1,125 @@
+"""``svnn graph``: the largest correlations between the columns of a file, as a file of edges."""
+
+from __future__ import annotations
+
+import re
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+from svnn.cli._app import Drop, Json, app, checking, parts, say_json, say_notes, working
+
+if TYPE_CHECKING:
+    from svnn.graphs import Graph
+
+_OPTIONS = ("top_k", "density", "threshold", "edges", "correlation", "memory_limit", "layer", "dataset", "drop", "out")
+
+Source = Annotated[
+    str,
+    typer.Argument(
+        metavar="FILE",
+        help="The table: .h5ad, .h5 (also FILE.h5:NAME), .zarr, .parquet, a folder of Parquet files, .npy, .npz, CSV "
+        'or Feather; "-" reads CSV from a pipe. Rows are samples.',
+    ),
+]
+
+
+@app.command()
+def graph(
+    file: Source,
+    out: Annotated[
+        Path,
+        typer.Option(help="Where the edges go: .parquet, .csv, .npz (the matrix), or a new folder for Parquet files."),
+    ],
+    top_k: Annotated[int | None, typer.Option(help="Keep the so many largest of every feature.")] = None,
+    density: Annotated[float | None, typer.Option(help="Keep this share of all pairs.")] = None,
+    threshold: Annotated[float | None, typer.Option(help="Keep correlations of at least this size.")] = None,
+    edges: Annotated[int | None, typer.Option(help="Keep so many pairs.")] = None,
+    correlation: Annotated[str, typer.Option(help="pearson, spearman (of ranks) or biweight (robust).")] = "pearson",
+    layer: Annotated[str | None, typer.Option(help="The layer of an AnnData file. By default X.")] = None,
+    dataset: Annotated[str | None, typer.Option(help="The array in an HDF5, Zarr or NPZ file.")] = None,
+    drop: Drop = None,
+    memory_limit: Annotated[
+        str | None, typer.Option(help="Memory to use, such as 2GB. By default half of what there is.")
+    ] = None,
+    json_: Json = False,
+) -> None:
+    """Find the largest correlations between the features of a table, and write them as the edges of a graph.
+
+    Give one of --top-k, --density, --threshold and --edges. Correlations count by their size, whatever their sign. The
+    result is exact, and the matrix of all correlations is never formed: 75,000 genes need no large machine.
+    """
+    with checking(), _named_as_options():
+        _check_choice(top_k=top_k, density=density, threshold=threshold, edges=edges)
+        from svnn.graphs._reading import open_with_notes
+        from svnn.graphs._writer import check_target
+
+        check_target(out)
+        table, notes = open_with_notes(file, layer=layer, dataset=dataset, drop=parts(drop))
+    say_notes(notes, quiet=json_)
+    with working(), checking(), _named_as_options():
+        from svnn.graphs import correlation_graph
+
+        start = time.monotonic()
+        found = correlation_graph(
+            table,
+            top_k=top_k,
+            density=density,
+            threshold=threshold,
+            edges=edges,
+            correlation=correlation,
+            memory_limit=memory_limit,
+            verbose=not json_,
+            out=out,
+        )
+        seconds = time.monotonic() - start
+    said = _summary(found)
+    if json_:
+        say_json({"file": file, **said, "seconds": round(seconds, 3), "out": str(out), "notes": notes})
+        return
+    from svnn._progress import duration
+
+    degree = said["degree"]
+    typer.echo(f"{said['rows']:,} rows, {said['features']:,} features ({said['constant']:,} constant).")
+    typer.echo(
+        f"{said['edges']:,} edges. A feature has {degree['mean']:.1f} on average (median {degree['median']:g}, at most "
+        f"{degree['max']:,}); {degree['none']:,} have none."
+    )
+    typer.echo(f"Wrote {out} in {duration(seconds)}.")
+
+
+def _check_choice(**choices: object) -> None:
+    given = [name for name, value in choices.items() if value is not None]
+    if len(given) != 1:
+        options = ", ".join(f"--{name.replace('_', '-')}" for name in choices)
+        raise ValueError(f"give one of {options}; got {' and '.join(given) or 'none of them'}.")
+
+
+@contextmanager
+def _named_as_options() -> Iterator[None]:
+    """Name arguments in errors as the command line has them."""
+    try:
+        yield
+    except (ValueError, OSError) as error:
+        text = re.sub(rf"^({'|'.join(_OPTIONS)})\b", lambda name: "--" + name[0].replace("_", "-"), str(error))
+        raise type(error)(text) if type(error) in (ValueError, FileExistsError, NotADirectoryError) else error from None
+
+
+def _summary(found: Graph) -> dict[str, Any]:
+    """Return what is said of a graph."""
+    import numpy as np
+
+    degrees = found.degrees
+    degree = {"mean": float(degrees.mean()), "median": float(np.median(degrees)), "max": int(degrees.max())}
+    return {
+        "rows": found.n_samples,
+        "features": found.n_features,
+        "constant": 0 if found.constant is None else len(found.constant),
+        "edges": found.n_edges,
+        "degree": {**degree, "none": int((degrees == 0).sum())},
+        "threshold": float(found.threshold) if isinstance(found.threshold, float) else None,
+    }

@@ -1,0 +1,189 @@
+"""Files as tables: the ending of a name says what is in it. What cannot be read is one line."""
+
+from __future__ import annotations
+
+import os
+import zipfile
+import zlib
+from collections.abc import Callable, Sequence
+from importlib import import_module
+from pathlib import Path
+from typing import Any, TypeAlias
+
+import numpy as np
+
+from svnn.sources._anndata import element_table, group_table, is_anndata_group
+from svnn.sources._arrays import ArrayTable
+from svnn.sources._parquet import ArrowTable
+from svnn.sources._sparse import SparseTable
+from svnn.sources._table import Table
+
+PathLike: TypeAlias = str | os.PathLike[str]
+
+HDF5 = (".h5", ".hdf5", ".hdf", ".he5")
+PARQUET = (".parquet", ".pq")
+#: What files may be, for messages.
+FORMATS = ".npy, .npz, .h5ad, .h5 or .hdf5, .zarr, .parquet or a folder of Parquet files"
+#: The arrays of an NPZ that may hold the names of columns.
+_NAMES = ("feature_names", "names", "columns")
+
+
+def open_table(
+    path: PathLike, *, layer: str | None = None, dataset: str | None = None, drop: Sequence[str] = ()
+) -> Table:
+    """Open a file as a table that is read in pieces.
+
+    Parameters
+    ----------
+    path : str or path
+        ``.npy``, ``.npz`` (of numpy, or a sparse matrix of scipy), ``.h5ad``, ``.h5`` or ``.hdf5``, ``.zarr``,
+        ``.parquet``, or a folder of Parquet files. ``"file.h5:name"`` names a dataset in a file.
+    layer : str, optional
+        The layer of an AnnData file; by default its ``X``.
+    dataset : str, optional
+        The array in an HDF5, Zarr or NPZ file; not needed where there is only one.
+    drop : sequence of str, optional
+        Columns of Parquet files that are no features.
+
+    Returns
+    -------
+    Table
+
+    Examples
+    --------
+    >>> import tempfile
+    >>> import numpy as np
+    >>> from svnn.sources import open_table
+    >>> folder = tempfile.mkdtemp()
+    >>> np.save(folder + "/X.npy", np.zeros((4, 2)))
+    >>> open_table(folder + "/X.npy")
+    ArrayTable(4 samples, 2 features, float64)
+    """
+    where, dataset = _parted(path, dataset)
+    if not where.exists():
+        raise FileNotFoundError(f"{where}: there is no such file.")
+    kind = where.suffix.lower()
+    if layer is not None and kind not in (".h5ad", ".zarr", *HDF5):
+        raise ValueError(f"layer={layer!r} is for AnnData files (.h5ad, .zarr); this is {where.name}.")
+    if dataset is not None and kind not in (".npz", ".h5ad", ".zarr", *HDF5):
+        raise ValueError(f"dataset={dataset!r} is for HDF5, Zarr and NPZ files; this is {where.name}.")
+    folder = where.is_dir() and kind != ".zarr"
+    if drop and not folder and kind not in PARQUET:
+        raise ValueError(f"drop={list(drop)!r} is for files with columns, such as Parquet; this is {where.name}.")
+    if folder or kind in PARQUET:
+        return _reading(where, lambda: _parquet(where, drop))
+    openers: dict[str, Callable[[], Table]] = {
+        ".npy": lambda: _npy(where),
+        ".npz": lambda: _npz(where, dataset),
+        ".zarr": lambda: _group(where, _zarr(where), layer, dataset),
+        **dict.fromkeys((".h5ad", *HDF5), lambda: _group(where, _hdf5(where), layer, dataset)),
+    }
+    if kind not in openers:
+        raise ValueError(f"{where} has the ending {where.suffix!r}, which is not known: save it as {FORMATS}.")
+    return _reading(where, openers[kind])
+
+
+def _parted(path: PathLike, dataset: str | None) -> tuple[Path, str | None]:
+    """Return the file and the dataset of ``file.h5:dataset``."""
+    text = os.fspath(path)
+    file, colon, name = text.rpartition(":")
+    if colon and name and dataset is None and not Path(text).exists() and Path(file).expanduser().exists():
+        return Path(file).expanduser(), name
+    return Path(text).expanduser(), dataset
+
+
+def _reading(path: Path, opener: Callable[[], Table]) -> Table:
+    """Open, and name the file in every error."""
+    try:
+        table = opener()
+    except (ImportError, MemoryError):
+        raise
+    except Exception as error:  # the packages have many kinds, and the formats have many ways to be damaged
+        text = " ".join(str(error).split())[:300] or type(error).__name__
+        raise ValueError(text if text.startswith(str(path)) else f"{path}: {text}") from None
+    if 0 in table.shape:
+        raise ValueError(f"{path} holds a table of shape {table.shape}, which has no values.")
+    return table
+
+
+def _need(package: str, path: Path) -> Any:
+    try:
+        return import_module(package)
+    except ImportError:
+        name = package.partition(".")[0]
+        raise ImportError(f'Reading {path} needs {name}: pip install "svnn[files]".') from None
+
+
+def _parquet(path: Path, drop: Sequence[str]) -> Table:
+    if path.is_file():
+        return ArrowTable(_need("pyarrow.parquet", path).ParquetFile(path), drop)
+    files = sorted(str(each) for each in path.iterdir() if each.suffix.lower() in PARQUET)
+    if not files:
+        raise ValueError(f"{path} is a folder without Parquet files; name a file: {FORMATS}.")
+    return ArrowTable(_need("pyarrow.dataset", path).dataset(files, format="parquet"), drop)
+
+
+def _npy(path: Path) -> Table:
+    return ArrayTable(np.load(path, mmap_mode="r", allow_pickle=False))
+
+
+def _npz(path: Path, dataset: str | None) -> Table:
+    import scipy.sparse as sp
+
+    try:
+        with np.load(path, allow_pickle=False) as archive:
+            if "format" in archive.files and "indptr" in archive.files:
+                return SparseTable(sp.load_npz(path))
+            arrays = {name: archive[name] for name in archive.files}
+    except (zipfile.BadZipFile, zlib.error, EOFError) as error:
+        raise ValueError(f"it is not a readable NPZ file: {error}") from None
+    matrix = _chosen({name: array for name, array in arrays.items() if array.ndim == 2}, dataset)
+    given = (arrays[name] for name in _NAMES if name in arrays and arrays[name].shape == matrix.shape[1:])
+    return ArrayTable(matrix, next(given, None))
+
+
+def _hdf5(path: Path) -> Any:
+    return _need("h5py", path).File(path, "r")
+
+
+def _zarr(path: Path) -> Any:
+    return _need("zarr", path).open(str(path), mode="r")
+
+
+def _group(path: Path, group: Any, layer: str | None, dataset: str | None) -> Table:
+    """Return the table of an AnnData file, a single array, or the one that ``dataset`` names."""
+    if not hasattr(group, "keys"):
+        if dataset is not None or layer is not None:
+            raise ValueError("it is a single array; leave out the name of a dataset or layer.")
+        return ArrayTable(group)
+    if dataset is None and is_anndata_group(group):
+        return group_table(group, layer)
+    if layer is not None:
+        raise ValueError(f"it has no layer {layer!r}, since AnnData did not write it.")
+    return element_table(_chosen(_matrices(group), dataset))
+
+
+def _matrices(group: Any, before: str = "") -> dict[str, Any]:
+    """Return the arrays of two dimensions, and the sparse matrices, in a group and in those inside of it."""
+    found: dict[str, Any] = {}
+    for name in group:
+        item = group[name]
+        if not hasattr(item, "keys"):
+            if len(getattr(item, "shape", ())) == 2:
+                found[before + name] = item
+        elif {"data", "indices", "indptr"} <= set(item):
+            found[before + name] = item
+        else:
+            found.update(_matrices(item, f"{before}{name}/"))
+    return found
+
+
+def _chosen(matrices: dict[str, Any], dataset: str | None) -> Any:
+    shown = ", ".join(list(matrices)[:8]) + (" …" if len(matrices) > 8 else "") or "none"
+    if dataset is not None:
+        if dataset.strip("/") not in matrices:
+            raise ValueError(f"there is no matrix {dataset!r} in it; its matrices are: {shown}.")
+        return matrices[dataset.strip("/")]
+    if len(matrices) != 1:
+        raise ValueError(f"it must hold one matrix, or the name of one must be given (dataset); it holds: {shown}.")
+    return next(iter(matrices.values()))

@@ -1,0 +1,128 @@
+"""Edges of any matrix, in files and for other packages."""
+
+from __future__ import annotations
+
+import sys
+
+import numpy as np
+import pytest
+import scipy.sparse as sp
+import torch
+
+from svnn import HardThreshold, as_operator
+from svnn.graphs import correlation_graph, edge_list, read_edges, to_igraph, to_networkx, write_edges
+from svnn.graphs._graph import unique_names
+from svnn.operators import to_pyg
+
+C = np.array([[2.0, 0.5, 0.0, 0.0], [0.5, 1.0, -0.25, 0.0], [0.0, -0.25, 1.0, 0.0], [0.0, 0.0, 0.0, 3.0]])
+NAMES = ["a", "b", "c", "d"]
+
+
+@pytest.mark.parametrize(
+    "form", [lambda C: C, sp.csr_array, sp.coo_matrix, torch.tensor, as_operator, lambda C: C.tolist()]
+)
+def test_every_matrix_has_edges(form):
+    source, target, weight = edge_list(form(C))
+    assert source.tolist() == [0, 1] and target.tolist() == [1, 2] and weight.tolist() == [0.5, -0.25]
+    named = edge_list(form(C), names=NAMES)
+    assert named.source.tolist() == ["a", "b"] and list(named.to_frame()) == ["source", "target", "weight"]
+
+
+def test_a_fitted_covariance_knows_its_names():
+    pd = pytest.importorskip("pandas")
+    X = pd.DataFrame(np.random.default_rng(0).standard_normal((50, 4)), columns=NAMES)
+    X["b"] += X["a"]
+    assert edge_list(HardThreshold().fit(X)).target.tolist() == ["b"]
+
+
+def test_what_is_no_graph():
+    with pytest.raises(ValueError, match="symmetric"):
+        edge_list([[0.0, 1.0], [2.0, 0.0]])
+    with pytest.raises(ValueError, match="names has 3 entries, but the graph has 4 nodes"):
+        edge_list(C, names=["a", "b", "c"])
+
+
+def test_a_graph_in_a_file_says_where_it_is(tmp_path):
+    graph = write_edges(C, tmp_path / "edges.csv")
+    with pytest.raises(ValueError, match=r"went to .*edges\.csv; svnn\.graphs\.read_edges"):
+        edge_list(graph)
+    assert "2 edges, in" in repr(graph)
+
+
+@pytest.mark.parametrize("name", ["edges.parquet", "edges", "edges.npz", "edges.csv"])
+@pytest.mark.parametrize("names", [None, NAMES])
+def test_files_come_back(name, names, tmp_path):
+    pytest.importorskip("pyarrow")
+    written = write_edges(C, tmp_path / name, names)
+    found = read_edges(written.path)
+    n = 3 if name.endswith(".csv") else 4  # text does not know nodes without edges
+    np.testing.assert_array_equal(found.matrix.toarray(), (C - np.diag(C.diagonal()))[:n, :n])
+    assert found.names is None if names is None else found.names.tolist() == names[:n]
+    if name.endswith(".npz"):
+        assert isinstance(sp.load_npz(tmp_path / name), sp.csr_array)
+
+
+@pytest.mark.parametrize("name", ["edges.parquet", "edges", "edges.npz"])
+def test_a_graph_without_edges(name, tmp_path):
+    pytest.importorskip("pyarrow")
+    write_edges(np.eye(3), tmp_path / name)
+    assert read_edges(tmp_path / name).matrix.shape == (3, 3)
+
+
+def test_edges_of_others_are_read(tmp_path):
+    pd = pytest.importorskip("pandas")
+    pytest.importorskip("pyarrow")
+    pd.DataFrame({"source": ["x", "y"], "target": ["y", "z"], "weight": [1.0, 2.0]}).to_parquet(tmp_path / "e.parquet")
+    graph = read_edges(tmp_path / "e.parquet")
+    assert graph.names.tolist() == ["x", "y", "z"] and graph.matrix[1, 2] == 2 == graph.matrix[2, 1]
+    pd.DataFrame({"a": [1]}).to_parquet(tmp_path / "other.parquet")
+    with pytest.raises(ValueError, match="source, target and weight"):
+        read_edges(tmp_path / "other.parquet")
+    (tmp_path / "other.csv").write_text("a,b\n1,2\n")
+    with pytest.raises(ValueError, match="source, target and weight"):
+        read_edges(tmp_path / "other.csv")
+    with pytest.raises(FileNotFoundError, match="no such file"):
+        read_edges(tmp_path / "nothing.parquet")
+    (tmp_path / "empty").mkdir()
+    with pytest.raises(ValueError, match="without Parquet files"):
+        read_edges(tmp_path / "empty")
+
+
+def test_networkx():
+    pytest.importorskip("networkx")
+    graph = to_networkx(C, NAMES)
+    assert list(graph.nodes) == NAMES and graph.edges["b", "c"]["weight"] == -0.25
+    assert list(to_networkx(C).edges) == [(0, 1), (1, 2)]
+
+
+def test_igraph():
+    pytest.importorskip("igraph")
+    graph = to_igraph(C, NAMES)
+    assert graph.vcount() == 4 and graph.get_edgelist() == [(0, 1), (1, 2)] and graph.es["weight"] == [0.5, -0.25]
+    assert "name" not in to_igraph(C).vs.attributes()
+
+
+def test_pyg():
+    pytest.importorskip("torch_geometric")
+    X = np.random.default_rng(0).standard_normal((30, 10))
+    graph = correlation_graph(X, top_k=2)
+    data = to_pyg(as_operator(graph.matrix))
+    assert data.num_nodes == 10 and data.edge_index.shape[1] == graph.matrix.nnz
+
+
+@pytest.mark.parametrize(("package", "call"), [("networkx", to_networkx), ("igraph", to_igraph)])
+def test_missing_packages_are_named(package, call, monkeypatch):
+    monkeypatch.setitem(sys.modules, package, None)
+    with pytest.raises(ImportError, match=f"pip install {package}"):
+        call(C)
+
+
+def test_parquet_without_pyarrow(monkeypatch, tmp_path):
+    monkeypatch.setitem(sys.modules, "pyarrow.parquet", None)
+    monkeypatch.setitem(sys.modules, "pyarrow", None)
+    with pytest.raises(ImportError, match=r'pip install "svnn\[files\]", or use \.csv'):
+        correlation_graph(np.random.default_rng(0).standard_normal((9, 3)), top_k=1, out=tmp_path / "e.parquet")
+
+
+def test_names_are_made_unique():
+    assert unique_names(["a", "a", "a-1", "a"]).tolist() == ["a", "a-2", "a-1", "a-3"]
