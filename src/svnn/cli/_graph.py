@@ -11,12 +11,15 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from svnn.cli._app import Drop, Json, app, checking, parts, say_json, say_notes, working
+from svnn.cli._app import Drop, Json, Scheduler, app, checking, parts, say_json, say_notes, working
 
 if TYPE_CHECKING:
     from svnn.graphs import Graph
 
-_OPTIONS = ("top_k", "density", "threshold", "edges", "correlation", "memory_limit", "layer", "dataset", "drop", "out")
+_OPTIONS = (
+    *("top_k", "density", "threshold", "edges", "correlation", "memory_limit"),
+    *("layer", "dataset", "drop", "out", "device", "scheduler"),
+)
 
 Source = Annotated[
     str,
@@ -43,6 +46,8 @@ def graph(
     layer: Annotated[str | None, typer.Option(help="The layer of an AnnData file. By default X.")] = None,
     dataset: Annotated[str | None, typer.Option(help="The array in an HDF5, Zarr or NPZ file.")] = None,
     drop: Drop = None,
+    device: Annotated[str, typer.Option(help="auto (a GPU where there is one), cpu or cuda.")] = "auto",
+    scheduler: Scheduler = None,
     memory_limit: Annotated[
         str | None, typer.Option(help="Memory to use, such as 2GB. By default half of what there is.")
     ] = None,
@@ -59,9 +64,16 @@ def graph(
         from svnn.graphs._writer import check_target
 
         check_target(out)
-        table, notes = open_with_notes(file, layer=layer, dataset=dataset, drop=parts(drop))
+        no_notes: list[str] = []
+        if scheduler is not None:
+            from svnn._cluster import check_scheduler
+
+            check_scheduler(scheduler)
+            table, notes = _lazy(file, layer, dataset, parts(drop)), no_notes
+        else:
+            table, notes = open_with_notes(file, layer=layer, dataset=dataset, drop=parts(drop))
     say_notes(notes, quiet=json_)
-    with working(), checking(), _named_as_options():
+    with working(), checking(), _named_as_options(), _on_cluster(scheduler):
         from svnn.graphs import correlation_graph
 
         start = time.monotonic()
@@ -72,6 +84,7 @@ def graph(
             threshold=threshold,
             edges=edges,
             correlation=correlation,
+            device=device,
             memory_limit=memory_limit,
             verbose=not json_,
             out=out,
@@ -90,6 +103,40 @@ def graph(
         f"{degree['max']:,}); {degree['none']:,} have none."
     )
     typer.echo(f"Wrote {out} in {duration(seconds)}.")
+
+
+def _lazy(file: str, layer: str | None, dataset: str | None, drop: list[str]) -> Any:
+    """Return a file as an array or a data frame of Dask, which the workers read themselves."""
+    ending = Path(file).suffix.lower()
+    if layer is not None:
+        raise ValueError("layer is for AnnData files, which workers do not read; write it as a Zarr array first.")
+    if ending == ".zarr" and drop:
+        raise ValueError("drop is for columns with names, which a Zarr array has not.")
+    if ending == ".zarr":
+        import dask.array
+
+        return dask.array.from_zarr(file, component=dataset)
+    if ending in (".parquet", ".pq") or Path(file).is_dir():
+        import dask.dataframe
+
+        frame = dask.dataframe.read_parquet(file)
+        unknown = sorted(set(drop) - set(frame.columns))
+        if unknown:
+            raise ValueError(f"drop: there is no column {unknown[0]!r} in {file}.")
+        return frame.drop(columns=drop)
+    raise ValueError(f"scheduler: workers read Zarr and Parquet files themselves, but not {file}; convert it first.")
+
+
+@contextmanager
+def _on_cluster(scheduler: str | None) -> Iterator[None]:
+    """Let the workers of a scheduler compute, where one is given."""
+    if scheduler is None:
+        yield
+        return
+    from svnn._cluster import connected
+
+    with connected(scheduler) as client, client.as_current():
+        yield
 
 
 def _check_choice(**choices: object) -> None:

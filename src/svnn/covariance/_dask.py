@@ -6,7 +6,7 @@ from collections.abc import Callable
 from typing import Any
 
 import numpy as np
-from sklearn.utils.validation import _check_feature_names
+from sklearn.utils.validation import validate_data
 
 from svnn._types import ColumnLike
 from svnn.covariance._running_moments import Totals, decaying, merge, totals
@@ -23,7 +23,7 @@ def take(estimator: Any, X: object, stays: Callable[[DaskTable], bool], limit: i
     """Return a table of Dask as it is where it ``stays``, or else all its rows; set the names of its columns."""
     table = DaskTable(X)
     names = table.names if table.names is not None else np.empty((0, 0))
-    _check_feature_names(estimator, names, reset=True)
+    validate_data(estimator, names, reset=True, skip_check_array=True)
     estimator.n_features_in_ = table.shape[1]
     return table if stays(table) else table.gathered(limit)
 

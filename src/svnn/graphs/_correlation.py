@@ -10,11 +10,13 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
+import torch
 from sklearn.base import BaseEstimator
+from torch import Tensor
 
 from svnn._parameters import Rule, integer, memory_size, one_of, share
 from svnn._types import ColumnLike, DataLike
-from svnn._validation import check_data
+from svnn._validation import check_data, is_dask
 from svnn.functional._array import is_torch, to_numpy
 from svnn.functional.stand_ins import STAND_INS
 from svnn.functional.thresholds import pairs_for_density
@@ -27,6 +29,8 @@ from svnn.sources import Table, as_table
 if TYPE_CHECKING:
     from svnn.covariance.tiles import Observations, Tiles
 
+#: Share of the free memory of a GPU that the table may take; a copy in half precision and the edges come to it.
+_DEVICE_SHARE = 0.4
 #: What chooses the edges.
 _CHOICES = {
     "top_k": integer(1),
@@ -47,6 +51,7 @@ def correlation_graph(
     sample_weight: ColumnLike | None = None,
     layer: str | None = None,
     dataset: str | None = None,
+    device: str = "auto",
     memory_limit: float | str | None = None,
     verbose: bool = False,
     out: str | os.PathLike[str] | None = None,
@@ -60,7 +65,8 @@ def correlation_graph(
     ----------
     X : array, tensor or data frame of shape (t, N), iterator of such arrays, object of :mod:`svnn.sources`, or path
         Among the objects are AnnData, datasets of h5py, arrays of zarr, Parquet files and sparse matrices of scipy.
-        A path names such a file (see :func:`svnn.sources.open_table`), or one of text such as CSV.
+        A path names such a file (see :func:`svnn.sources.open_table`), or one of text such as CSV. Of an array or data
+        frame of Dask the workers of the active ``distributed.Client`` compute the correlations, where there is one.
     top_k : int, optional
         Keep the pairs that are among the ``top_k`` largest of either feature.
     density : float in [0, 1], optional
@@ -75,6 +81,9 @@ def correlation_graph(
         Weights of the rows; only ratios matter.
     layer, dataset : str, optional
         The layer of an AnnData, and the array in an HDF5, Zarr or NPZ file.
+    device : str, default="auto"
+        Where to multiply: "auto" is the first GPU where there is one with room for the data, "cpu" otherwise. A tensor
+        on a GPU stays there.
     memory_limit : int or str, optional
         Bytes, or a text such as "1.5GB", that may be used beside ``X``. A larger table goes to a temporary file. By
         default half of the memory of the machine or container.
@@ -130,7 +139,8 @@ def correlation_graph(
         raise _about_missing(error, names) from None
     del table, X  # the tiles have what they need; a large table frees its memory here
     constant = np.flatnonzero(to_numpy(data.variance == 0))
-    grid = tiles.Tiles(_as_correlations(data), limit, bool(verbose))
+    data = tiles.on_device(_as_correlations(data), where_to_multiply(data.Z, device))
+    grid = tiles.over(data, limit, bool(verbose))
     more: dict[str, Any] = {"n_samples": t, "constant": constant}
     if path is not None and threshold is not None and streams(path):
         degrees = _write_panels(grid, threshold, path, names)
@@ -176,6 +186,12 @@ def _columns(X: Any, layer: str | None, dataset: str | None, limit: int) -> tupl
         from svnn.covariance.tiles import gather
 
         X = gather(X, limit)
+    if is_dask(X):
+        from svnn.covariance.tiles import DaskTable
+
+        lazy = DaskTable(X)
+        names = None if lazy.names is None else np.array([str(name) for name in lazy.names.columns])
+        return (lazy.gathered(limit) if lazy.client is None else lazy), names
     table = as_table(X, layer)
     if table is not None:
         return table.columns(limit), table.names
@@ -189,12 +205,27 @@ def _columns(X: Any, layer: str | None, dataset: str | None, limit: int) -> tupl
 _Reader = type("correlation_graph", (BaseEstimator,), {})
 
 
+def where_to_multiply(Z: Tensor, device: str) -> torch.device:
+    """Return the device for standardised data; see the parameter of :func:`correlation_graph`."""
+    if Z.device.type != "cpu" and device == "auto":
+        return Z.device
+    if device != "auto":
+        try:
+            torch.empty(0, device=device)
+        except (RuntimeError, AssertionError) as error:  # torch without CUDA asserts
+            first = str(error).splitlines()[0]
+            raise ValueError(f'device={device!r} cannot be used: {first.rstrip(".")}. Use "auto" or "cpu".') from None
+        return torch.device(device)
+    if not torch.cuda.is_available():
+        return torch.device("cpu")
+    free, _ = torch.cuda.mem_get_info()
+    return torch.device("cuda" if _DEVICE_SHARE * free > Z.nbytes else "cpu")
+
+
 def _as_correlations(data: Observations) -> Observations:
     """Return the data as what makes correlations of products, with nothing on the diagonal."""
-    from torch import full_like, zeros_like
-
-    unit = full_like(data.unit, math.sqrt(data.scale))
-    return data._replace(unit=unit, variance=zeros_like(data.variance))
+    unit = torch.full_like(data.unit, math.sqrt(data.scale))
+    return data._replace(unit=unit, variance=torch.zeros_like(data.variance))
 
 
 def _write_panels(grid: Tiles, threshold: float, path: Path, names: np.ndarray | None) -> np.ndarray:
@@ -206,8 +237,8 @@ def _write_panels(grid: Tiles, threshold: float, path: Path, names: np.ndarray |
     dtype = np.dtype(str(data.dtype).removeprefix("torch."))
     panels = tiles.panels_above(grid, tiles.below_number(threshold / data.scale), what="threshold")
     with EdgeWriter(path, data.n_features, names) as writer:
-        for panel, (counts, columns, values) in zip(grid.panels, panels, strict=True):
-            start = panel[0].row
+        for start, *panel in panels:
+            counts, columns, values = map(to_numpy, panel)
             rows = np.repeat(np.arange(start, start + len(counts), dtype=np.int32), counts)
             degrees[start : start + len(counts)] += counts
             degrees += np.bincount(columns, minlength=len(degrees))

@@ -22,7 +22,7 @@ Random draws come from a hash of (seed, i, j), so tiles and threads do not chang
 
 from svnn.covariance.tiles._band_tiles import near_diagonal
 from svnn.covariance.tiles._dask_table import DaskTable
-from svnn.covariance.tiles._engines import over
+from svnn.covariance.tiles._engines import on_device, over
 from svnn.covariance.tiles._observations import Observations, gather, memory_bytes, read
 from svnn.covariance.tiles._plan import Plan, plan
 from svnn.covariance.tiles._products import Found, Tiles, above_threshold, below_number, panels_above
@@ -46,6 +46,7 @@ __all__ = [
     "leading_factors",
     "memory_bytes",
     "near_diagonal",
+    "on_device",
     "over",
     "panels_above",
     "plan",

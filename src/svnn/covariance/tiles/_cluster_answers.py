@@ -5,7 +5,9 @@ To import this file lets the questions about tiles know :class:`ClusterTiles`.
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import torch
@@ -22,7 +24,7 @@ from svnn.covariance.tiles._order_statistics import (
     largest_in_rows,
     largest_of_all,
 )
-from svnn.covariance.tiles._products import Pairs, Select, check_room, collect
+from svnn.covariance.tiles._products import Pairs, Select, check_room, collect, panels_above
 from svnn.covariance.tiles._threshold_tiles import mean_fourth_powers
 
 # -- pairs ----------------------------------------------------------------------------------------
@@ -51,6 +53,14 @@ def collect_from_cluster(
         panels.append(_side_by_side([parts.pop((i, j)) for j in range(i, len(tiles.held))]))
     counts, *others = (torch.from_numpy(np.concatenate(part)) for part in zip(*panels, strict=True))
     return Pairs(counts[: tiles.data.n_features], *others)
+
+
+@panels_above.register(ClusterTiles)
+def panels_of_cluster(
+    tiles: ClusterTiles, level: float | Tensor, select: Select | None = None, what: str = "pairs"
+) -> Iterator[tuple[Any, ...]]:
+    """Yield all entries above ``level`` at once: they come here in the order in which tasks are done."""
+    yield 0, *(part for part in collect(tiles, level, select, what) if part is not None)
 
 
 def _collected(

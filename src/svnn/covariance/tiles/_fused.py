@@ -17,7 +17,7 @@ from torch import Tensor
 from svnn._progress import progress
 from svnn.covariance.tiles._observations import Observations
 from svnn.covariance.tiles._order_statistics import Kept, cut_at, largest_entries
-from svnn.covariance.tiles._products import Pairs, Select, Tiles, check_room, collect
+from svnn.covariance.tiles._products import Pairs, Select, Tiles, check_room, collect, panels_above
 from svnn.covariance.tiles._without_kernels import collect_torch
 
 #: Rows, columns and depth of a program's tile, row tiles that run side by side, warps, and loads in flight.
@@ -168,17 +168,37 @@ def each_area(tiles: FusedTiles, areas: Iterator[Area], what: str) -> Iterator[A
 
 @collect.register
 def _(tiles: FusedTiles, level: float | Tensor, select: Select | None = None, what: str = "pairs") -> Pairs:
-    lowest = float(level if isinstance(level, float) else level[: tiles.data.n_features].min())
-    if select is not None or not tiles.is_clear(lowest):
+    if not _fits(tiles, level, select):
         return collect_torch(tiles, level, select, what)
-    limits, candidates, total = tiles.limits(level), _Candidates(tiles), 0
-    found = []
-    for area in each_area(tiles, _panels(len(tiles.half)), what):
-        found.append(candidates.of(area, limits))
-        total += len(found[-1][0])
+    panels, total = [], 0
+    for _, *panel in panels_above(tiles, level, select, what):
+        panels.append(panel)
+        total += len(panel[1])
         check_room(total, tiles.limit)
-    del candidates
-    return _in_order(tiles, *(torch.cat(part) for part in zip(*found, strict=True)))
+    counts, columns, values = (torch.cat(part) for part in zip(*panels, strict=True))
+    return Pairs(counts[: tiles.data.n_features], columns, values)
+
+
+@panels_above.register
+def _(
+    tiles: FusedTiles, level: float | Tensor, select: Select | None = None, what: str = "pairs"
+) -> Iterator[tuple[Any, ...]]:
+    if not _fits(tiles, level, select):
+        yield from panels_above.dispatch(Tiles)(tiles, level, select, what)
+        return
+    limits, candidates, n = tiles.limits(level), _Candidates(tiles), len(tiles.half)
+    for area in each_area(tiles, _panels(n), what):
+        rows, columns, values = candidates.of(area, limits)
+        rows = rows - area[0]
+        keys, order = torch.sort(rows.long() * n + columns)
+        counts = torch.bincount(rows, minlength=area[1] - area[0])
+        yield area[0], counts, (keys % n).int(), values[order]
+
+
+def _fits(tiles: FusedTiles, level: float | Tensor, select: Select | None) -> bool:
+    """Tell whether the fused kernels have an answer: there is no selection, and the level stands out."""
+    lowest = float(level if isinstance(level, float) else level[: tiles.data.n_features].min())
+    return select is None and tiles.is_clear(lowest)
 
 
 def _in_order(tiles: FusedTiles, rows: Tensor, columns: Tensor, values: Tensor) -> Pairs:

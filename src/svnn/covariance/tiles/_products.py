@@ -173,7 +173,7 @@ def collect(tiles: Tiles, level: float | Tensor, select: Select | None = None, w
 
         return collect_torch(tiles, level, select, what)
     panels, total = [], 0
-    for panel in panels_above(tiles, level, select, what):
+    for _, *panel in panels_above(tiles, level, select, what):
         panels.append(panel)
         total += len(panel[1])
         check_room(total, tiles.limit)
@@ -181,21 +181,25 @@ def collect(tiles: Tiles, level: float | Tensor, select: Select | None = None, w
     return Pairs(counts[: tiles.data.n_features], *parts)
 
 
+@singledispatch
 def panels_above(
     tiles: Tiles, level: float | Tensor, select: Select | None = None, what: str = "pairs"
-) -> Iterator[tuple[np.ndarray, ...]]:
-    """Yield what :func:`collect` returns, panel by panel: numbers of entries in each row, columns, values, scores."""
+) -> Iterator[tuple[Any, ...]]:
+    """Yield what :func:`collect` returns, panel by panel.
+
+    These are the first row, then as arrays or tensors the numbers of entries in each row, columns, values and scores.
+    """
     if tiles.kernels is None:
         from svnn.covariance.tiles._without_kernels import panel_above
 
-        yield from tiles.each_panel(lambda panel: panel_above(tiles, panel, level, select), what)
+        yield from tiles.each_panel(lambda panel: (panel[0].row, *panel_above(tiles, panel, level, select)), what)
         return
     n = tiles.data.Z.shape[0]
     levels = level.numpy() if isinstance(level, Tensor) else np.full(n, level, dtype=np.float32)
     levels = levels.view(np.int32)  # positive floats are ordered as their bits are
 
-    def survivors(panel: list[Tile]) -> tuple[np.ndarray, ...]:
-        """Return the numbers of entries in each row of a panel, their columns, values and scores."""
+    def survivors(panel: list[Tile]) -> tuple[Any, ...]:
+        """Return the first row of a panel, the numbers of entries in each, their columns, values and scores."""
         found = []
         for tile in panel:
             products = tiles.products(tile)
@@ -216,7 +220,7 @@ def panels_above(
         row, *parts = (np.concatenate(part) for part in zip(*found, strict=True))
         order = np.argsort(row.astype(np.uint16), kind="stable")  # a radix sort; columns stay in order
         height = panel[-1].end_row - panel[0].row
-        return (np.bincount(row, minlength=height), *(part[order] for part in parts))
+        return (panel[0].row, np.bincount(row, minlength=height), *(part[order] for part in parts))
 
     yield from tiles.each_panel(survivors, what)
 
@@ -263,9 +267,10 @@ def result(tiles: Tiles, pairs: Pairs, diagonal: Tensor, threshold: float | AnyA
         fill_symmetric(pairs, diagonal, data.unit, starts, indices, values)
     location = data.location.to(data.dtype)
     if not data.as_tensor:
+        values, indices, starts, location = (part.cpu() for part in (values, indices, starts, location))
         matrix = sp.csr_array((values.numpy(), indices.numpy(), starts.numpy()), shape=(n, n))
         matrix.has_canonical_format = True
-        return Found(location.numpy(), matrix, threshold.numpy() if isinstance(threshold, Tensor) else threshold)
+        return Found(location.numpy(), matrix, threshold.cpu().numpy() if isinstance(threshold, Tensor) else threshold)
     with warnings.catch_warnings():
         warnings.filterwarnings("ignore", message="Sparse CSR tensor support is in beta")
         tensor = torch.sparse_csr_tensor(starts, indices, values, size=(n, n), check_invariants=False)
