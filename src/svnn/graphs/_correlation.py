@@ -130,7 +130,7 @@ def correlation_graph(
         raise _about_missing(error, names) from None
     del table, X  # the tiles have what they need; a large table frees its memory here
     constant = np.flatnonzero(to_numpy(data.variance == 0))
-    grid = tiles.Tiles(_as_correlations(data), limit, bool(verbose))
+    grid = tiles.over(_as_correlations(data), limit, bool(verbose))
     more: dict[str, Any] = {"n_samples": t, "constant": constant}
     if path is not None and threshold is not None and streams(path):
         degrees = _write_panels(grid, threshold, path, names)
