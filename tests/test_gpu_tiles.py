@@ -170,3 +170,17 @@ def test_lists_hold_no_feature_that_is_not_there():
     exact = (data.Z[rows].double() @ data.Z[:200_000].double().T).abs()
     exact[torch.arange(200), rows] = 0
     torch.testing.assert_close(torch.topk(exact, 15).values.flip(1).float(), best[rows], rtol=1e-5, atol=1e-4)
+
+
+def test_graphs_of_tables_in_memory_go_to_the_gpu(launched, tmp_path):
+    pytest.importorskip("pyarrow")
+    from svnn.graphs import correlation_graph, read_edges
+
+    X = table(seed=8).cpu().numpy()
+    expected = correlation_graph(X, threshold=0.5, device="cpu")
+    found = correlation_graph(X, threshold=0.5)
+    assert launched and found.n_edges == expected.n_edges
+    correlation_graph(X, threshold=0.5, out=tmp_path / "edges.parquet")
+    assert read_edges(tmp_path / "edges.parquet").n_edges == expected.n_edges
+    a, b = correlation_graph(X, top_k=4), correlation_graph(X, top_k=4, device="cpu")
+    assert abs(a.matrix - b.matrix).max() < 1e-5 and len(a.threshold) == 3000
