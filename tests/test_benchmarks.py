@@ -21,6 +21,7 @@ import correlations
 import curves
 import filters
 import gpu
+import gpu_graph
 import latency
 import numpy as np
 import plot
@@ -378,3 +379,13 @@ def test_the_page_shows_what_was_measured_on_a_cluster():
     row = json.loads((docs / "results" / "cluster.json").read_text(encoding="utf-8"))
     page = (docs / "cluster.md").read_text(encoding="utf-8")
     assert cluster.table(row) in page and cluster.simulated() in page
+
+
+def test_graphs_on_a_gpu_are_quoted_as_they_were_measured(monkeypatch, capsys):
+    docs = Path(__file__).parents[1] / "docs"
+    rows = json.loads((docs / "results" / "gpu_graph.json").read_text(encoding="utf-8"))["gpu_graph"]
+    assert gpu_graph.report(rows) in (docs / "speed.md").read_text(encoding="utf-8")
+    assert not any(row["wrong"] for row in rows)
+    if not torch.cuda.is_available():
+        monkeypatch.setattr("sys.argv", ["gpu_graph.py"])
+        assert gpu_graph.main() == 2 and "needs a GPU" in capsys.readouterr().out

@@ -14,14 +14,29 @@ ROOT = Path(__file__).parents[1]
 PYPROJECT = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))
 EXTRAS = PYPROJECT["project"]["optional-dependencies"]
 DEV = EXTRAS.pop("dev")  # what `make test` has beside them, which needs no oldest version
-TODAY = [EXTRAS.pop(name) for name in ("docs", "export", "tensorboard")]  # nor do what builds the site and these two
+#: Nor do what builds the site, and these.
+TODAY = [EXTRAS.pop(name) for name in ("dask", "docs", "export", "files", "tensorboard")]
 #: Packages that svnn works together with; the tests of that are left out where they are missing.
-NEIGHBOURS = ("lightning", "mapie", "nilearn", "onnxruntime", "shap", "skfolio")
+NEIGHBOURS = (
+    "anndata",
+    "dask",
+    "distributed",
+    "h5py",
+    "igraph",
+    "lightning",
+    "mapie",
+    "nilearn",
+    "onnxruntime",
+    "shap",
+)
+NEIGHBOURS += ("skfolio", "zarr")
 
 
 def lowest(*groups: list[str]) -> dict[str, str]:
     """Return the lowest version of every requirement; "svnn[plot]" and its kind only name an extra."""
-    return dict(item.split(">=") for group in groups for item in group if not item.startswith("svnn["))
+    return dict(
+        re.sub(r"\[.*\]", "", item).split(">=") for group in groups for item in group if not item.startswith("svnn[")
+    )
 
 
 USED = lowest(PYPROJECT["project"]["dependencies"], *EXTRAS.values())
