@@ -29,7 +29,7 @@ NEIGHBOURS = (
     "onnxruntime",
     "shap",
 )
-NEIGHBOURS += ("skfolio", "zarr")
+NEIGHBOURS += ("shap", "skfolio", "zarr")
 
 
 def lowest(*groups: list[str]) -> dict[str, str]:
