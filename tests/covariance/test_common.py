@@ -24,9 +24,9 @@ from svnn.covariance import (
     SoftThreshold,
     Tapering,
 )
-from svnn.covariance._covariance import Sparsifier
 from svnn.covariance._resolve import OURS
 from svnn.covariance._scatter import ScatterEstimator
+from svnn.covariance._sparsifier import Sparsifier
 from svnn.testing import check_covariance
 
 #: The estimators as they come. A new one is tested as soon as it has a name.

@@ -10,7 +10,8 @@ import torch
 from sklearn.base import clone
 
 from svnn.covariance import ACV, RCV, AdaptiveThreshold, GraphicalLasso, HardThreshold, SoftThreshold, WithinClass
-from svnn.covariance._covariance import Sparsifier, off_diagonal_density
+from svnn.covariance._forms import off_diagonal_density
+from svnn.covariance._sparsifier import Sparsifier
 
 TILED = [
     HardThreshold(),
@@ -110,7 +111,7 @@ def test_a_sparsifier_needs_one_function_only(X):
         """Keeps the first half of the features."""
 
         def _from_moments(self, X, moments, sample_weight):
-            from svnn.covariance._covariance import Estimate
+            from svnn.covariance._sparsifier import Estimate
 
             keep = np.arange(X.shape[1]) < X.shape[1] // 2
             return Estimate(moments.covariance * keep * keep[:, None], moments.location, {"kept_": int(keep.sum())})

@@ -8,7 +8,7 @@ from sklearn.utils.validation import check_is_fitted
 
 from svnn._parameters import boolean, declared, either, fitted, one_of, parameter, seed, share
 from svnn._types import AnyArray, ColumnLike, Matrix, RandomState
-from svnn.covariance._covariance import Estimate, Sparsifier
+from svnn.covariance._sparsifier import Estimate, Sparsifier
 from svnn.functional import Moments, acv_slope, floor_probabilities, sparsify
 from svnn.functional._array import generator
 from svnn.functional.masks import PROBABILITY_FLOOR, mask_seed

@@ -7,8 +7,8 @@ import math
 from svnn._parameters import declared, fitted, number, one_of, parameter
 from svnn._types import AnyArray, ColumnLike
 from svnn.covariance._correlation import needs_products
-from svnn.covariance._covariance import Estimate, Sparsifier
 from svnn.covariance._hard_threshold import HardThreshold
+from svnn.covariance._sparsifier import Estimate, Sparsifier
 from svnn.functional import Moments
 from svnn.functional.moments import product_deviations
 from svnn.functional.thresholds import RULES

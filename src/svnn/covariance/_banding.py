@@ -10,8 +10,8 @@ import numpy as np
 from svnn._parameters import declared, either, fitted, integer, parameter
 from svnn._types import AnyArray, ColumnLike, RandomState
 from svnn.covariance._correlation import stand_in_table
-from svnn.covariance._covariance import Estimate, Sparsifier
 from svnn.covariance._hard_threshold import _CV_FEATURES, HardThreshold, held_out_correlations
+from svnn.covariance._sparsifier import Estimate, Sparsifier
 from svnn.functional import Moments
 from svnn.functional._array import as_floating, generator, like, to_numpy
 from svnn.functional.bands import band_weights

@@ -12,7 +12,7 @@ from svnn._parameters import declared, either, fitted, integer, number, one_of, 
 from svnn._summary import kept_edges
 from svnn._types import AnyArray, ColumnLike, Matrix, RandomState
 from svnn.covariance._correlation import needs_products
-from svnn.covariance._covariance import Estimate, Sparsifier, is_sparse, off_diagonal_density
+from svnn.covariance._forms import is_sparse, off_diagonal_density
 from svnn.covariance._hard_threshold import (
     _CV_FEATURES,
     HardThreshold,
@@ -20,6 +20,7 @@ from svnn.covariance._hard_threshold import (
     one_threshold,
     threshold_moments,
 )
+from svnn.covariance._sparsifier import Estimate, Sparsifier
 from svnn.functional import Moments
 from svnn.functional._array import generator, like, namespace, off_diagonal, to_numpy
 from svnn.functional._matrix import plain_values

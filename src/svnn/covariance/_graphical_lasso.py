@@ -26,7 +26,8 @@ from svnn._parameters import (
 )
 from svnn._types import ColumnLike, DataLike, Matrix
 from svnn._validation import at_once
-from svnn.covariance._covariance import CovarianceEstimator, in_form, off_diagonal_density
+from svnn.covariance._covariance import CovarianceEstimator
+from svnn.covariance._forms import in_form, off_diagonal_density
 from svnn.covariance._hard_threshold import HardThreshold
 from svnn.functional import hard_threshold, sample_moments, soft_threshold, universal_threshold
 from svnn.functional._array import like, to_numpy

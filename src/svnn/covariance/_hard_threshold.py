@@ -12,7 +12,7 @@ import numpy as np
 from svnn._parameters import boolean, declared, either, fitted, integer, number, parameter, seed, share
 from svnn._types import AnyArray, Array, ColumnLike, Numbers, RandomState
 from svnn.covariance._correlation import moments_by, stand_in_table
-from svnn.covariance._covariance import Estimate, Sparsifier
+from svnn.covariance._sparsifier import Estimate, Sparsifier
 from svnn.functional import (
     Moments,
     largest_pairs,
@@ -54,8 +54,8 @@ class HardThreshold(Sparsifier):
     A ``tau`` so large that no edge survives leaves a diagonal matrix, with a warning.
 
     With more than ``dense_limit`` features, ``tau="cv"`` looks at 1024 of them, drawn at random, and missing values are
-    an error. Tensors on a GPU are multiplied there, in the precision that ``torch.set_float32_matmul_precision``
-    chooses.
+    an error. Tensors on a GPU are multiplied there: in half precision first, and again in single precision where the
+    result may count, so that it is that of single precision.
 
     Examples
     --------

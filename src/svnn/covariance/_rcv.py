@@ -9,7 +9,7 @@ from sklearn.utils.validation import check_is_fitted
 from svnn._parameters import declared, fitted, integer, parameter, share
 from svnn._types import AnyArray, ColumnLike, Matrix, RandomState
 from svnn.covariance._acv import ACV
-from svnn.covariance._covariance import Estimate, Sparsifier
+from svnn.covariance._sparsifier import Estimate, Sparsifier
 from svnn.functional import Moments, floor_probabilities, rcv_probabilities, sparsify
 from svnn.functional._array import generator
 

@@ -11,9 +11,10 @@ from svnn._parameters import check_parameters, declared, fitted, number, paramet
 from svnn._types import AnyArray, ColumnLike, DataLike
 from svnn._validation import at_once, is_dask, unless
 from svnn.covariance._correlation import not_plain, see
-from svnn.covariance._covariance import CovarianceEstimator, Sparsifier, totals_before
+from svnn.covariance._covariance import CovarianceEstimator, totals_before
 from svnn.covariance._from_tables import moments_of_table, read_table
 from svnn.covariance._running_moments import Totals, add_rows, decaying
+from svnn.covariance._sparsifier import Sparsifier
 from svnn.sources import as_table
 
 

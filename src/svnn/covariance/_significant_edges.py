@@ -10,8 +10,8 @@ import scipy.sparse as sp
 from svnn._parameters import boolean, declared, fitted, number, one_of, parameter
 from svnn._types import AnyArray, ColumnLike, FloatArray
 from svnn.covariance._correlation import needs_products
-from svnn.covariance._covariance import Estimate, Sparsifier
 from svnn.covariance._neighbourhoods import neighbourhoods
+from svnn.covariance._sparsifier import Estimate, Sparsifier
 from svnn.functional import Moments
 from svnn.functional._array import like, namespace, off_diagonal, to_numpy
 from svnn.functional.moments import check_weight, observations

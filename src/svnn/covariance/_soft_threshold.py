@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from svnn._parameters import declared, fitted, parameter
 from svnn._types import AnyArray, ColumnLike, RandomState
-from svnn.covariance._covariance import Estimate, Sparsifier
 from svnn.covariance._hard_threshold import HardThreshold, needs_rows, threshold_moments, threshold_tiles
+from svnn.covariance._sparsifier import Estimate, Sparsifier
 from svnn.functional import Moments
 
 
