@@ -14,6 +14,7 @@ import statistics
 import sys
 import time
 from collections.abc import Callable, Iterable
+from itertools import pairwise
 from pathlib import Path
 from typing import Any
 
@@ -138,7 +139,7 @@ def with_deepgraph(X: np.ndarray, share: float | None = None, top_k: int | None 
     _standardised = np.ascontiguousarray(((X - X.mean(0)) / X.std(0)).T)
     n = X.shape[1]
     m, ends = number_of_pairs(n, share), [*range(0, n * (n - 1) // 2, PIECE), n * (n - 1) // 2]
-    pieces = [(start, stop, m) for start, stop in zip(ends[:-1], ends[1:], strict=True)]
+    pieces = [(start, stop, m) for start, stop in pairwise(ends)]
     best: Edges = (np.empty(0, np.int64), np.empty(0, np.int64), np.empty(0, np.float32))
     with get_context("fork").Pool(THREADS) as workers:
         for found in workers.imap_unordered(_piece, pieces):

@@ -88,7 +88,7 @@ def limited(command: list[str], environment: dict[str, str], seconds: float, gb:
         child = subprocess.Popen(command, stdout=output, stderr=errors, env=environment, start_new_session=True)
         started, peak, stopped = time.perf_counter(), 0.0, dict[str, Any]()
         try:
-            while child.poll() is None and not stopped:
+            while not stopped and not os.waitid(os.P_PID, child.pid, os.WEXITED | os.WNOHANG | os.WNOWAIT):
                 time.sleep(0.05)
                 peak = max(peak, memory_of_group(child.pid))
                 if peak > gb:
@@ -96,10 +96,7 @@ def limited(command: list[str], environment: dict[str, str], seconds: float, gb:
                 elif time.perf_counter() - started > seconds:
                     stopped = {"stopped": f"> {seconds:.0f} s", "at least": {"seconds": seconds}}
         finally:
-            try:
-                os.killpg(child.pid, signal.SIGKILL)  # with the processes that it started
-            except ProcessLookupError:
-                pass
+            os.killpg(child.pid, signal.SIGKILL)  # with the processes that it started; it is not waited for yet
             child.wait()
         if stopped:
             return stopped | {"peak GB": peak}
