@@ -92,9 +92,9 @@ def limited(command: list[str], environment: dict[str, str], seconds: float, gb:
                 time.sleep(0.05)
                 peak = max(peak, memory_of_group(child.pid))
                 if peak > gb:
-                    stopped = {"stopped": f"> {gb:.0f} GB", "at least": {"peak GB": gb}}
+                    stopped = {"stopped": f"> {number(gb)} GB", "at least": {"peak GB": gb}}
                 elif time.perf_counter() - started > seconds:
-                    stopped = {"stopped": f"> {seconds:.0f} s", "at least": {"seconds": seconds}}
+                    stopped = {"stopped": f"> {number(seconds)} s", "at least": {"seconds": seconds}}
         finally:
             os.killpg(child.pid, signal.SIGKILL)  # with the processes that it started; it is not waited for yet
             child.wait()
