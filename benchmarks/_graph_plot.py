@@ -21,9 +21,9 @@ def draw(rows: list[dict[str, Any]], path: Path) -> Path:
     neighbours = [row for row in rows if row.get("top_k") and row["t"] == samples]
     k = neighbours[0]["top_k"]
     panels = (
-        (pairs, "seconds", f"Seconds: {100 * first:g} % strongest pairs"),
+        (pairs, "processor seconds", f"Seconds of the processors: {100 * first:g} % strongest pairs"),
         (pairs, "peak GB", f"Peak GB: {100 * first:g} % strongest pairs"),
-        (neighbours, "seconds", f"Seconds: {k} strongest of every feature"),
+        (neighbours, "processor seconds", f"Seconds of the processors: {k} strongest of every feature"),
         (neighbours, "peak GB", f"Peak GB: {k} strongest of every feature"),
     )
     style = {"font.size": 10, "text.color": INK, "axes.labelcolor": INK, "xtick.color": INK, "ytick.color": INK}
