@@ -31,6 +31,7 @@ def draw(rows: list[dict[str, Any]], path: Path) -> Path:
         figure, axes = plt.subplots(2, 2, figsize=(11, 8.4), layout="constrained")
         for axis, (of, key, title) in zip(axes.flat, panels, strict=True):
             _panel(axis, of, key, title)
+        figure.legend(*axes.flat[0].get_legend_handles_labels(), loc="outside lower center", ncols=5, frameon=False)
         figure.suptitle(
             f"Correlation graphs of N features, {samples} samples, two threads; a cross is where a limit was passed",
             x=0.01,
@@ -46,7 +47,6 @@ def draw(rows: list[dict[str, Any]], path: Path) -> Path:
 def _panel(axis: Any, rows: list[dict[str, Any]], key: str, title: str) -> None:
     from matplotlib.ticker import FixedLocator, FuncFormatter, LogLocator, NullLocator
 
-    ends = []
     for way, colour in COLOURS.items():
         points = [(row["N"], row[key]) for row in rows if row["way"] == way and "seconds" in row]
         if not points:
@@ -55,15 +55,15 @@ def _panel(axis: Any, rows: list[dict[str, Any]], key: str, title: str) -> None:
             (row["N"], row["at least"][key]) for row in rows if row["way"] == way and key in row.get("at least", {})
         ]
         width = 2.4 if way == "ours" else 1.4
-        axis.plot(*zip(*points, strict=True), color=colour, linewidth=width, marker="o", markersize=2.2 * width)
-        if limits:
+        style = {"color": colour, "linewidth": width, "marker": "o", "markersize": 2.2 * width}
+        axis.plot(*zip(*points, strict=True), **style, label="svnn" if way == "ours" else way)
+        if limits:  # where it was stopped
             axis.plot(*zip(points[-1], limits[0], strict=True), color=colour, linewidth=1, linestyle=":")
             axis.plot(*limits[0], color=colour, marker="x", markersize=7)
-        ends.append((way, *(limits or points[-1:])[0]))
     sizes = sorted({row["N"] for row in rows})
     axis.set(xscale="log", yscale="log", xlabel="N")
     axis.set_title(title, loc="left", fontsize=11)
-    axis.set_xlim(sizes[0] / 1.2, sizes[-1] * 2.2)
+    axis.set_xlim(sizes[0] / 1.2, sizes[-1] * 1.2)
     axis.xaxis.set_major_locator(FixedLocator(sizes))
     axis.xaxis.set_minor_locator(NullLocator())
     plain = FuncFormatter(lambda value, _: f"{value:,g}" if value < 1e4 else f"{value:,.0f}")
@@ -75,24 +75,3 @@ def _panel(axis: Any, rows: list[dict[str, Any]], key: str, title: str) -> None:
     axis.set_axisbelow(True)
     axis.tick_params(length=0)
     axis.spines[["top", "right", "left"]].set_visible(False)
-    _name_lines(axis, ends)
-
-
-def _name_lines(axis: Any, ends: list[tuple[str, float, float]]) -> None:
-    """Write each name beside its line's last point, moved up where two would overlap."""
-    low, high = axis.get_ylim()
-    placed: list[tuple[float, float]] = []
-    for way, x, y in sorted(ends, key=lambda end: end[2]):
-        place = y
-        for other, taken in placed:
-            if 0.4 < other / x < 2.5 and place < taken * (high / low) ** 0.055:
-                place = taken * (high / low) ** 0.055
-        placed.append((x, place))
-        axis.annotate(
-            "svnn" if way == "ours" else way,
-            (x, y),
-            xytext=(x * 1.12, place),
-            color=COLOURS[way],
-            fontweight="bold" if way == "ours" else "normal",
-            va="center",
-        )

@@ -186,7 +186,7 @@ def of_size(
 
 
 def reason_not_to(way: str, n: int, series: list[dict[str, Any]]) -> str:
-    """Say why a way is not measured at N, from what it did with fewer features."""
+    """Say what would pass its limit at N by what a way did with fewer features, or that something did already."""
     before = [row for row in series if row["way"] == way]
     if not before:
         return ""
@@ -195,8 +195,8 @@ def reason_not_to(way: str, n: int, series: list[dict[str, Any]]) -> str:
     square = (n / before[-1]["N"]) ** 2
     grown, seconds = square * (before[-1]["peak GB"] - before[-1]["GB before"]), square * before[-1][TIME]
     if way == "numpy" and grown > GB:  # the others do not hold the whole matrix
-        return f"needs {number(grown, 2)} GB?"
-    return f"takes {number(seconds, 2)} s?" if seconds > 1.2 * SECONDS else ""
+        return "memory"
+    return "time" if seconds > 1.2 * SECONDS else ""
 
 
 # -- tables ---------------------------------------------------------------------------------------
@@ -207,7 +207,7 @@ def cell(row: dict[str, Any] | None, key: str = TIME) -> str:
     if row is None or row.get("left out") == "stopped before":
         return "–"
     if "seconds" not in row:
-        return row.get("left out") or row["stopped"]
+        return str(row.get("left out") or row["stopped"])
     ratio = f" ({number(row['ratio'], 2)} ×)" if key == TIME and "ratio" in row else ""
     return number(row[key]) + ratio + (" **differs**" if "differs" in row else "")
 
@@ -246,13 +246,16 @@ def tables(rows: list[dict[str, Any]]) -> dict[str, str]:
             for n in dict.fromkeys(r["N"] for r in of):
                 at = {r["way"]: r for r in of if r["N"] == n}
                 lines.append([f"{n:,}", *(cell(at.get(way), key) for way in ways)])
-            lines.append(["grows with", *(growth(of, way, key) for way in ways)])
+            if len(lines) > 1:
+                lines.append(["grows with", *(growth(of, way, key) for way in ways)])
             found[f"{task}, t = {samples}: {unit}"] = markdown(["N", "svnn", *ways[1:]], lines)
     return found
 
 
 def report(rows: list[dict[str, Any]]) -> str:
     text = [f"{title}\n\n{table}" for title, table in tables(rows).items()]
+    if any(row.get("left out") in ("memory", "time") for row in rows):
+        text.append("memory, time: not run, as it would pass the limit by the square of N.")
     approximate = [f"{r['N']:,} × {r['t']}: {r['shared']:.1%}" for r in rows if r["way"] == "CorALS" and "shared" in r]
     if approximate:
         text.append("Share of the strongest pairs that CorALS finds, which is approximate: " + ", ".join(approximate))

@@ -366,8 +366,8 @@ def test_what_passes_a_limit_is_stopped(code, seconds, gb, stopped):
 def test_a_library_that_was_stopped_is_not_asked_again():
     done = {"way": "numpy", "N": 100, "seconds": 1.0, "processor seconds": 2.0, "peak GB": 3.1, "GB before": 0.1}
     assert graph.reason_not_to("numpy", 150, [done]) == "" and graph.reason_not_to("Dask", 300, [done]) == ""
-    assert graph.reason_not_to("numpy", 300, [done]) == "needs 27 GB?"
-    assert graph.reason_not_to("Dask", 1000, [done | {"way": "Dask"}]) == "takes 200 s?"
+    assert graph.reason_not_to("numpy", 300, [done]) == "memory"
+    assert graph.reason_not_to("Dask", 1000, [done | {"way": "Dask"}]) == "time"
     assert graph.reason_not_to("numpy", 150, [{"way": "numpy", "N": 100, "stopped": "> 9 s"}]) == "stopped before"
 
 
