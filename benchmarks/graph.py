@@ -16,9 +16,7 @@ from __future__ import annotations
 
 import json
 import os
-import signal
 import statistics
-import subprocess
 import sys
 import tempfile
 import time
@@ -32,6 +30,7 @@ from typing import Any
 import _graph_plot
 import _graph_ways
 import numpy as np
+from _graph_limits import TIME, limited, threads
 from _measure import available_gb, describe, machine, markdown, number, parser, peaks, write_json
 from scale import data
 
@@ -43,9 +42,8 @@ CUML = "cuML is left out: it computes on NVIDIA GPUs only, and this is a benchma
 SHARE, TOP_K = 0.001, 10
 #: An exact result has this share of our edges, and their |r| up to this.
 SAME, ROUNDING = 0.999, 1e-5
-#: Limits of a process: seconds of the processors, and of the clock, and memory.
-SECONDS, CLOCK, GB = 150.0, 400.0, 12.0
-TIME = "processor seconds"
+#: Limits of a process: seconds of the processors, and memory.
+SECONDS, GB = 150.0, 12.0
 SIZES = (1000, 2000, 5000, 10_000, 20_000, 50_000, 100_000)
 #: Question, samples, sizes, and who can answer it.
 SERIES: tuple[tuple[dict[str, Any], int, tuple[int, ...], tuple[str, ...]], ...] = (
@@ -56,66 +54,7 @@ SERIES: tuple[tuple[dict[str, Any], int, tuple[int, ...], tuple[str, ...]], ...]
 QUICK = (({"share": 0.02}, 40, (150,), tuple(PACKAGES)), ({"top_k": 3}, 40, (150,), ("numpy",)))
 
 
-# -- one process ----------------------------------------------------------------------------------
-
-
-def threads(way: str) -> dict[str, str]:
-    """Return the environment in which a way uses two threads: of BLAS, or its own with one of BLAS each."""
-    count = str(_graph_ways.THREADS if way in ("ours", "numpy") else 1)
-    names = ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS", "NUMBA_NUM_THREADS")
-    return os.environ | dict.fromkeys(names, count)
-
-
-def memory_of_group(group: int) -> float:
-    """Return the memory of a group of processes in GB, counting once what they share."""
-    members = []
-    for folder in Path("/proc").glob("[0-9]*"):
-        try:
-            if int((folder / "stat").read_text().rsplit(")", 1)[1].split()[2]) == group:
-                members.append(folder)
-        except (OSError, IndexError):  # it has ended
-            continue
-    key, file = ("Pss:", "smaps_rollup") if len(members) > 1 else ("VmRSS:", "status")
-    total = 0
-    for folder in members:
-        try:
-            lines = (folder / file).read_text().splitlines()
-        except OSError:
-            continue
-        total += sum(int(line.split()[1]) for line in lines if line.startswith(key))
-    return total / 1e6
-
-
-def limited(
-    command: list[str], environment: dict[str, str], seconds: float, gb: float, clock: float = CLOCK
-) -> dict[str, Any]:
-    """Run a program that prints a result as JSON on its last line; stop it, and say so, at a limit."""
-    with tempfile.TemporaryFile("w+") as output, tempfile.TemporaryFile("w+") as errors:
-        child = subprocess.Popen(command, stdout=output, stderr=errors, env=environment, start_new_session=True)
-        started, peak, stopped = time.perf_counter(), 0.0, dict[str, Any]()
-        try:
-            while not stopped and not os.waitid(os.P_PID, child.pid, os.WEXITED | os.WNOHANG | os.WNOWAIT):
-                time.sleep(0.1)
-                peak = max(peak, memory_of_group(child.pid))
-                if peak > gb:
-                    stopped = {"stopped": f"> {number(gb)} GB", "at least": {"peak GB": gb}}
-                elif _graph_ways.processor_seconds(child.pid) > seconds:
-                    stopped = {"stopped": f"> {number(seconds)} s", "at least": {TIME: seconds}}
-                elif time.perf_counter() - started > clock:
-                    stopped = {"stopped": f"> {number(clock)} s of the clock"}
-        finally:
-            os.killpg(child.pid, signal.SIGKILL)  # with the processes that it started; it is not waited for yet
-            child.wait()
-        if stopped:
-            return stopped | {"peak GB": peak}
-        output.seek(0)
-        errors.seek(0)
-        if child.returncode:
-            text = errors.read()
-            last = (text.strip().splitlines() or [f"status {child.returncode}"])[-1]
-            return {"stopped": "out of memory" if "MemoryError" in text else "failed", "message": last}
-        result: dict[str, Any] = json.loads(output.read().splitlines()[-1])
-        return result | {"peak GB": max(peak, result["peak GB"])}
+# -- one measurement ------------------------------------------------------------------------------
 
 
 def run(way: str, question: dict[str, Any], table: Path, quick: bool) -> dict[str, Any]:
