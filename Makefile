@@ -4,12 +4,13 @@ PYTHON ?= python3
 VENV ?= .venv
 OLDEST ?= .venv-oldest
 EMPTY ?= .venv-empty
+GRAPH ?= .venv-graph
 BIN := $(VENV)/bin
 STAMP := $(VENV)/installed
 PIP_INSTALL := -m pip install --quiet --disable-pip-version-check
 PYTEST := -m pytest -n auto --dist worksteal
 
-.PHONY: help demo test test-plain test-oldest test-all lint format coverage docs dist defaults rivals uncertainty inspection bench bench-gpu clean
+.PHONY: help demo test test-plain test-oldest test-all lint format coverage docs dist defaults rivals uncertainty inspection bench bench-gpu bench-graph clean
 
 help:
 	@echo "make demo      set up, compare S-VNNs with other models on built-in spectra, write runs/demo/"
@@ -26,6 +27,8 @@ help:
 	@echo "make inspection  whether contributions find planted features; writes docs/results/inspection.csv"
 	@echo "make bench     speed against PyG, torch and scipy in one run (ten minutes or so); writes runs/bench/"
 	@echo "make bench-gpu the GPU part: graphs of 100,000 and of 1,575,538 features, a training step on 20,000 nodes"
+	@echo "make bench-graph  correlation graphs beside numpy, Dask, deepgraph and CorALS, which get an environment of their"
+	@echo "               own (half an hour or so); writes docs/results/graph.json"
 	@echo "make format    format the code"
 	@echo "make clean     remove the environments and caches"
 
@@ -99,9 +102,18 @@ bench-gpu: $(STAMP)
 	$(BIN)/python benchmarks/gpu.py --out runs/bench
 	$(BIN)/python benchmarks/gpu_graph.py --out runs/bench
 
+# CorALS needs a numpy below 2, so what it is compared with does not share the environment of everything else.
+$(GRAPH)/installed: pyproject.toml constraints.txt
+	$(PYTHON) -m venv $(GRAPH)
+	PIP_CONSTRAINT=$(CURDIR)/constraints.txt $(GRAPH)/bin/python $(PIP_INSTALL) corals "dask[array]" deepgraph -e ".[plot]"
+	@touch $@
+
+bench-graph: $(GRAPH)/installed
+	$(GRAPH)/bin/python benchmarks/graph.py --out docs/results
+
 format: $(STAMP)
 	$(BIN)/ruff check --fix .
 	$(BIN)/ruff format .
 
 clean:
-	rm -rf $(VENV) $(OLDEST) $(EMPTY) dist .pytest_cache .mypy_cache .ruff_cache .import_linter_cache .hypothesis
+	rm -rf $(VENV) $(OLDEST) $(EMPTY) $(GRAPH) dist .pytest_cache .mypy_cache .ruff_cache .import_linter_cache .hypothesis
