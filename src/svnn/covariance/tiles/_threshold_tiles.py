@@ -54,11 +54,27 @@ def top_k(tiles: Tiles, rule: str, k: int, keep_diagonal: bool = True) -> Found:
         levels = torch.full_like(limits, float("inf"))
         levels[:n] = cut * (1 - _ROUNDING)
         limits[:n] = halfway(below, cut)
-        pairs = _ranked(collect(tiles, levels, what="top k") if known is None else known, k)
+        pairs = collect(tiles, levels, what="top k") if known is None else _above(known, levels)
+        if _some_tied(pairs, levels, k):
+            pairs = _ranked(pairs, k)
         if rule != "hard":
             pairs = pairs.shrunk(rule, torch.minimum(limits[pairs.rows().long()], limits[pairs.columns.long()]))
     threshold = limits[:n].double() * tiles.data.scale
     return result(tiles, pairs, _diagonal(tiles, rule, threshold, keep_diagonal), threshold)
+
+
+def _above(pairs: Pairs, levels: Tensor) -> Pairs:
+    """Return the pairs above the smaller one of their two levels."""
+    return pairs.where(pairs.values.abs() > torch.minimum(levels[pairs.rows().long()], levels[pairs.columns.long()]))
+
+
+def _some_tied(pairs: Pairs, levels: Tensor, k: int) -> bool:
+    """Tell whether a feature has more than ``k`` pairs above its level: some of them are equal up to rounding."""
+    magnitudes = pairs.values.abs()
+    above = torch.zeros(len(levels), dtype=torch.int64, device=levels.device)
+    for features in (pairs.rows().long(), pairs.columns.long()):
+        above += torch.bincount(features[magnitudes > levels[features]], minlength=len(levels))
+    return bool((above > k).any())
 
 
 def _ranked(pairs: Pairs, k: int) -> Pairs:
