@@ -145,6 +145,7 @@ def test_lists_that_overflow_and_little_room(monkeypatch):
         for kind in ({"scale": 1.0}, {"top_k": 4})
     ]
     monkeypatch.setattr(_fused, "_ROOM", 100)
+    monkeypatch.setattr(_fused, "_LEAST_ROOM", 1)
     monkeypatch.setattr(_fused, "_PANEL", 2**18)
     monkeypatch.setattr(_fused_lists, "_ROOM", 2)
     monkeypatch.setattr(_fused_lists, "_LEAST", 1)
@@ -157,6 +158,8 @@ def test_what_does_not_fit_is_a_memory_error_and_progress_is_told(capsys):
     X = table(seed=7)
     with pytest.raises(MemoryError, match="pairs of features or more survive"):
         HardThreshold(scale=0.2, dense_limit=0, memory_limit="2MB").fit(X)
+    few = HardThreshold(density=1e-4, dense_limit=0, memory_limit="2MB", sparse_output=True).fit(X)
+    assert few.covariance_.values().numel() == 2 * 450 + 2999
     HardThreshold(top_k=3, dense_limit=0, verbose=True).fit(X)
     assert "largest of each feature" in capsys.readouterr().err
 

@@ -27,7 +27,7 @@ from svnn.covariance import (
     _dask,
     tiles,
 )
-from svnn.covariance.tiles import DaskTable, _cluster, _cluster_answers, _cluster_jobs, _cluster_tiles, _plan
+from svnn.covariance.tiles import DaskTable, _cluster_answers, _cluster_panels, _cluster_results, _cluster_tiles, _plan
 
 dask = pytest.importorskip("dask")
 da = pytest.importorskip("dask.array")
@@ -59,7 +59,7 @@ def cluster():
 
 @pytest.fixture
 def client(cluster, monkeypatch):
-    monkeypatch.setattr(_cluster, "panel_width", lambda *args: PANEL)
+    monkeypatch.setattr(_cluster_panels, "panel_width", lambda *args: PANEL)
     with distributed.Client(cluster) as made:
         yield made
 
@@ -174,7 +174,7 @@ def test_the_table_never_comes_here(client, monkeypatch):
     monkeypatch.setattr(DaskTable, "__getitem__", lambda *args: pytest.fail("the table is read here"))
     model = HardThreshold(dense_limit=0).fit(chunked(table()))
     assert model.density_ > 0
-    data = _cluster.read(DaskTable(chunked(table())), None, correlations=True, limit=2**30, kind="pearson")
+    data = _cluster_panels.read(DaskTable(chunked(table())), None, correlations=True, limit=2**30, kind="pearson")
     assert data.Z.shape == (768, 0) and len(data.panels) == 3
     sizes = client.submit(lambda panels: [panel.Z.shape for panel in panels], data.panels.futures).result()
     assert sizes == [(256, T), (256, T), (256, T)]  # the last one is padded
@@ -336,10 +336,10 @@ def test_a_cluster_without_workers_is_an_error(monkeypatch):
     with distributed.LocalCluster(**settings) as cluster, distributed.Client(cluster) as client:
         with pytest.raises(RuntimeError, match="has no workers; start some, or close the Client"):
             HardThreshold(dense_limit=0).fit(chunked(table()))
-        monkeypatch.setattr(_cluster_jobs, "_COUNT", 0.01)
-        monkeypatch.setattr(_cluster_jobs, "_PATIENCE", 0.05)
+        monkeypatch.setattr(_cluster_results, "_COUNT", 0.01)
+        monkeypatch.setattr(_cluster_results, "_PATIENCE", 0.05)
         with pytest.raises(RuntimeError, match="all workers of the Dask cluster are gone"):
-            list(_cluster_jobs.finished(client, [client.submit(int, 1)]))
+            list(_cluster_results.finished(client, [client.submit(int, 1)]))
 
 
 # -- a folder -------------------------------------------------------------------------------------
@@ -386,10 +386,10 @@ def test_selections_have_folders_of_their_own(name, client, asked, tmp_path):
 @pytest.mark.parametrize(("n_rows", "threads", "memory", "width"), [(2000, 2, 3e9, 8448), (300, 64, 4e9, 65_536)])
 def test_the_width_of_panels(n_rows, threads, memory, width):
     n = 50_000 if threads == 2 else 10_000_000
-    assert _cluster.panel_width(n, n_rows, threads, memory) == width
+    assert _cluster_panels.panel_width(n, n_rows, threads, memory) == width
     assert 4 * width * n_rows <= memory / 16
     assert math.ceil(n / width) * (math.ceil(n / width) + 1) / 2 >= 8 * threads
-    assert _cluster.panel_width(5, 10**9, 1, 1e6) == 128
+    assert _cluster_panels.panel_width(5, 10**9, 1, 1e6) == 128
 
 
 def test_progress_counts_tasks(client, capsys):
@@ -409,7 +409,7 @@ def test_progress_counts_tasks(client, capsys):
 def test_the_plan_is_what_happens(question, model, cluster, client, monkeypatch):
     benchmark = pytest.importorskip("cluster")  # of the benchmarks
     monkeypatch.setattr(_plan, "panel_width", lambda *args: 128)
-    monkeypatch.setattr(_cluster, "panel_width", lambda *args: 128)
+    monkeypatch.setattr(_cluster_panels, "panel_width", lambda *args: 128)
     X = np.random.default_rng(0).standard_normal((T, 1100)).astype(np.float32)
     plan = tiles.plan(1100, T, workers=2, gflops=1.0, question=question, k=3)
     assert (plan.panels, plan.pairs, plan.panel_bytes) == (9, 45, 4 * T * 128)
@@ -428,7 +428,7 @@ def test_the_plan_is_what_happens(question, model, cluster, client, monkeypatch)
 
 
 def test_the_plan_holds_the_panels(client):
-    data = _cluster.read(DaskTable(chunked(table())), None, correlations=True, limit=2**30, kind="pearson")
+    data = _cluster_panels.read(DaskTable(chunked(table())), None, correlations=True, limit=2**30, kind="pearson")
     sizes = client.submit(lambda panels: [panel.Z.nbytes for panel in panels], data.panels.futures).result()
     assert sum(sizes) == 4 * 768 * T
     assert tiles.plan(N, T, workers=1, gflops=1.0).table_bytes == sum(sizes)
@@ -447,7 +447,7 @@ def test_the_code_of_the_page_runs_and_prints_what_it_shows(capsys):
 @pytest.mark.skipif(not torch.cuda.is_available(), reason="needs a GPU")
 def test_tiles_of_panels_are_multiplied_on_a_gpu():
     X = table(np.float32)
-    halves = [_cluster._standardised(X[:, a : a + 384], None, a, _OPTIONS) for a in (0, 384)]
+    halves = [_cluster_panels._standardised(X[:, a : a + 384], None, a, _OPTIONS) for a in (0, 384)]
     found = _cluster_tiles.PairTiles(*halves, (1.0, 1.0), 2**30)
     assert found.device.type == "cuda"
     counts, columns, *_ = _cluster_answers._collected(found, 20.0, None, None)

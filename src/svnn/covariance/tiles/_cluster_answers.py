@@ -13,9 +13,9 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from svnn.covariance.tiles._cluster import Panel
-from svnn.covariance.tiles._cluster_jobs import finished
+from svnn.covariance.tiles._cluster_panels import Panel
 from svnn.covariance.tiles._cluster_parts import parts_folder, read_parts, write_part
+from svnn.covariance.tiles._cluster_results import finished
 from svnn.covariance.tiles._cluster_tiles import ClusterTiles, PairTiles
 from svnn.covariance.tiles._order_statistics import (
     coarse_histogram,

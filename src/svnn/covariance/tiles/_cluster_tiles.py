@@ -14,8 +14,8 @@ import torch
 from torch import Tensor
 
 from svnn._compiled import load
-from svnn.covariance.tiles._cluster import Panel
-from svnn.covariance.tiles._cluster_jobs import AT_ONCE, finished, merged, wait
+from svnn.covariance.tiles._cluster_panels import Panel
+from svnn.covariance.tiles._cluster_results import AT_ONCE, finished, merged, wait
 from svnn.covariance.tiles._observations import Observations
 from svnn.covariance.tiles._products import Tile, Tiles
 

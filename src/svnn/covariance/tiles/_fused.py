@@ -17,7 +17,7 @@ from torch import Tensor
 from svnn._progress import progress
 from svnn.covariance.tiles._observations import Observations
 from svnn.covariance.tiles._order_statistics import Kept, cut_at, largest_entries
-from svnn.covariance.tiles._products import Pairs, Select, Tiles, check_room, collect, panels_above
+from svnn.covariance.tiles._products import Pairs, Select, Tiles, check_room, collect, held, panels_above
 from svnn.covariance.tiles._without_kernels import collect_torch
 
 #: Rows, columns and depth of a program's tile, row tiles that run side by side, warps, and loads in flight.
@@ -26,7 +26,7 @@ _ROWS, _COLUMNS, _DEPTH, _GROUP, _WARPS, _STAGES = 128, 128, 64, 16, 4, 3
 STEP = 128
 #: Products that are multiplied, and candidates that are listed, before the host looks.
 _PANEL = 2**33
-_ROOM = 2**24
+_ROOM, _LEAST_ROOM = 2**24, 2**14
 #: A level must be so many times the error of a product of two features of mean size, or plain torch does it better.
 _CLEAR = 4.0
 #: A level is lowered by this share, so that what is equal up to rounding is listed.
@@ -127,21 +127,23 @@ class _Candidates:
     def __init__(self, tiles: FusedTiles) -> None:
         self.tiles = tiles
         self.found = torch.zeros((), dtype=torch.int64, device=tiles.device)
-        self.columns = self.rows = torch.empty(0, dtype=torch.int32, device=tiles.device)
+        self._make(min(_ROOM, max(tiles.limit // 64, _LEAST_ROOM)))
+
+    def _make(self, room: int) -> None:
+        self.rows = self.columns = torch.empty(0)  # gives the memory back first
+        self.rows = torch.empty(room, dtype=torch.int32, device=self.tiles.device)
+        self.columns = torch.empty_like(self.rows)
 
     def of(self, area: Area, limits: Tensor) -> tuple[Tensor, Tensor, Tensor]:
         """Return the rows, columns and products of the pairs in an area that exceed the smaller of their levels."""
-        size = _ROOM if not len(self.rows) else 0
-        while size > len(self.rows) or not size:
-            if size:
-                check_room(size // 4, self.tiles.limit)  # those that survive are fewer
-                self.rows = self.columns = torch.empty(0)  # gives the memory back first
-                self.rows = torch.empty(size, dtype=torch.int32, device=self.tiles.device)
-                self.columns = torch.empty_like(self.rows)
+        while True:
             self.found.zero_()
             self.tiles.launch(kernels().list_pairs, limits, area, self.found, len(self.rows), self.rows, self.columns)
-            size = max(int(self.found), 1)  # the host waits here
-        number = int(self.found)
+            number = int(self.found)  # the host waits here
+            if number <= len(self.rows):
+                break
+            check_room(number // 4, self.tiles.limit)  # those that survive are fewer
+            self._make(number + number // 4)
         rows, columns = self.rows[:number], self.columns[:number]
         values = self.tiles.exact(rows, columns)
         kept = values.abs() > torch.minimum(limits[rows.long()], limits[columns.long()])
@@ -170,11 +172,7 @@ def each_area(tiles: FusedTiles, areas: Iterator[Area], what: str) -> Iterator[A
 def _(tiles: FusedTiles, level: float | Tensor, select: Select | None = None, what: str = "pairs") -> Pairs:
     if not _fits(tiles, level, select):
         return collect_torch(tiles, level, select, what)
-    panels, total = [], 0
-    for _, *panel in panels_above(tiles, level, select, what):
-        panels.append(panel)
-        total += len(panel[1])
-        check_room(total, tiles.limit)
+    panels = held(panels_above(tiles, level, select, what), tiles.limit)
     counts, columns, values = (torch.cat(part) for part in zip(*panels, strict=True))
     return Pairs(counts[: tiles.data.n_features], columns, values)
 

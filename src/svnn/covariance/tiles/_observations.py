@@ -25,7 +25,7 @@ from svnn.functional.moments import check_weight, effective_samples
 from svnn.functional.stand_ins import stand_in
 
 if TYPE_CHECKING:
-    from svnn.covariance.tiles._cluster import Panels
+    from svnn.covariance.tiles._cluster_panels import Panels
 
 #: Features are padded with empty ones to a multiple of this, the width of what is scanned at once.
 CHUNK = 128

@@ -5,8 +5,8 @@ from __future__ import annotations
 import math
 from typing import NamedTuple
 
-from svnn.covariance.tiles._cluster import panel_width
-from svnn.covariance.tiles._cluster_jobs import AT_ONCE, merging_tasks
+from svnn.covariance.tiles._cluster_panels import panel_width
+from svnn.covariance.tiles._cluster_results import AT_ONCE, merging_tasks
 
 #: Bytes of the counts and sums that a task returns for a given number of edges.
 _HISTOGRAM = 2**16 * 16

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import threading
 import warnings
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from contextlib import nullcontext
 from functools import singledispatch
 from typing import Any, NamedTuple, TypeVar
@@ -172,13 +172,19 @@ def collect(tiles: Tiles, level: float | Tensor, select: Select | None = None, w
         from svnn.covariance.tiles._without_kernels import collect_torch
 
         return collect_torch(tiles, level, select, what)
-    panels, total = [], 0
-    for _, *panel in panels_above(tiles, level, select, what):
-        panels.append(panel)
-        total += len(panel[1])
-        check_room(total, tiles.limit)
+    panels = held(panels_above(tiles, level, select, what), tiles.limit)
     counts, *parts = (torch.from_numpy(np.concatenate(part)) for part in zip(*panels, strict=True))
     return Pairs(counts[: tiles.data.n_features], *parts)
+
+
+def held(panels: Iterable[tuple[Any, ...]], limit: int) -> list[tuple[Any, ...]]:
+    """Return what :func:`panels_above` yields, without the first rows; raise where it does not fit."""
+    found, total = [], 0
+    for _, *panel in panels:
+        found.append(tuple(panel))
+        total += len(panel[1])
+        check_room(total, limit)
+    return found
 
 
 @singledispatch

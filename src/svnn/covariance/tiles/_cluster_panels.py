@@ -12,7 +12,7 @@ import numpy as np
 import torch
 
 from svnn._types import ColumnLike
-from svnn.covariance.tiles._cluster_jobs import finished
+from svnn.covariance.tiles._cluster_results import finished
 from svnn.covariance.tiles._dask_table import DaskTable
 from svnn.covariance.tiles._observations import CHUNK, Observations, common_unit, read
 from svnn.functional.moments import check_weight
