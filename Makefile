@@ -10,7 +10,7 @@ STAMP := $(VENV)/installed
 PIP_INSTALL := -m pip install --quiet --disable-pip-version-check
 PYTEST := -m pytest -n auto --dist worksteal
 
-.PHONY: help demo test test-plain test-oldest test-all lint format coverage docs dist defaults rivals uncertainty inspection bench bench-gpu bench-graph clean
+.PHONY: help demo test test-plain test-oldest test-all lint format coverage docs dist defaults rivals uncertainty inspection shifts bench bench-gpu bench-graph clean
 
 help:
 	@echo "make demo      set up, compare S-VNNs with other models on built-in spectra, write runs/demo/"
@@ -25,6 +25,7 @@ help:
 	@echo "make rivals    the same beside the models that one would try, fit by fit into docs/results/rivals.csv"
 	@echo "make uncertainty  whether standard deviations tell errors; writes docs/results/uncertainty.csv"
 	@echo "make inspection  whether contributions find planted features; writes docs/results/inspection.csv"
+	@echo "make shifts    every covariance on data made for it, beside hard thresholds; writes docs/results/shifts.csv"
 	@echo "make bench     speed against PyG, torch and scipy in one run (ten minutes or so); writes runs/bench/"
 	@echo "make bench-gpu the GPU part: graphs of 100,000 and of 1,575,538 features, a training step on 20,000 nodes"
 	@echo "make bench-graph  correlation graphs beside numpy, Dask, deepgraph and CorALS, which get an environment of their"
@@ -94,6 +95,9 @@ uncertainty: $(STAMP)
 
 inspection: $(STAMP)
 	$(BIN)/python benchmarks/inspection.py
+
+shifts: $(STAMP)
+	$(BIN)/python benchmarks/shifts.py
 
 bench: $(STAMP)
 	$(BIN)/python benchmarks/run.py --out runs/bench
