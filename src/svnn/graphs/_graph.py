@@ -131,7 +131,7 @@ def with_matrix(matrix: sp.csr_array, names: np.ndarray | None, **more: Any) -> 
 
 def _without_diagonal(matrix: sp.csr_array) -> sp.csr_array:
     coo = matrix.tocoo()
-    row, column = coo.coords
+    row, column = coo.row, coo.col
     edge = (row != column) & (coo.data != 0)
     return sp.csr_array((coo.data[edge], (row[edge], column[edge])), shape=matrix.shape)
 
