@@ -23,7 +23,7 @@ SAMPLES, DRAWS = ((30, 60), (100, 60), (60, 200), (200, 100), (400, 60)), 20  # 
 def factored(n: int) -> LowRankPlusSparse:
     """Return a matrix of a few factors and a sparse rest."""
     rng = np.random.default_rng(0)
-    half = sp.random_array((n, n), density=PER_ROW / 2 / n, rng=rng, dtype=np.float32)
+    half = sp.random_array((n, n), density=PER_ROW / 2 / n, random_state=rng, dtype=np.float32)
     return LowRankPlusSparse(rng.standard_normal((n, RANK)).astype(np.float32), half + half.T + sp.eye_array(n))
 
 

@@ -286,7 +286,7 @@ print(peak() - before)
 def test_sparse_counts_are_never_dense_as_a_whole(tmp_path):
     """Dense the table takes 160 MB, as float32 that the tiles read; a dense copy beside it would show."""
     anndata = pytest.importorskip("anndata")
-    X = sp.random_array((16_000, 2500), density=0.02, rng=0, dtype=np.float32, format="csr")
+    X = sp.random_array((16_000, 2500), density=0.02, random_state=0, dtype=np.float32, format="csr")
     anndata.AnnData(X=X).write_h5ad(tmp_path / "x.h5ad")
     command = [sys.executable, "-c", LIMITED, tmp_path / "x.h5ad"]
     one_thread = {**os.environ, "OMP_NUM_THREADS": "1"}  # every thread has a tile of its own

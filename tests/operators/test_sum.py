@@ -15,7 +15,7 @@ from svnn.testing import check_operator
 
 def factored(n=200, r=3, seed=0):
     rng = np.random.default_rng(seed)
-    half = sp.random_array((n, n), density=0.01, rng=rng, data_sampler=rng.standard_normal)
+    half = sp.random_array((n, n), density=0.01, random_state=rng, data_sampler=rng.standard_normal)
     return LowRankPlusSparse(rng.standard_normal((n, r)), half + half.T + sp.eye_array(n))
 
 
