@@ -5,8 +5,9 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Any
 
+from plot import INK, plain_axes
+
 COLOURS = {"ours": "#c1272d", "numpy": "#444444", "Dask": "#1f6fb4", "deepgraph": "#7a5195", "CorALS": "#2f8f5b"}
-INK, FAINT = "#333333", "#dddddd"
 
 
 def draw(rows: list[dict[str, Any]], path: Path) -> Path:
@@ -45,7 +46,6 @@ def draw(rows: list[dict[str, Any]], path: Path) -> Path:
 
 
 def _panel(axis: Any, rows: list[dict[str, Any]], key: str, title: str) -> None:
-    from matplotlib.ticker import FixedLocator, FuncFormatter, LogLocator, NullLocator
 
     for way, colour in COLOURS.items():
         points = [(row["N"], row[key]) for row in rows if row["way"] == way and "seconds" in row]
@@ -64,14 +64,4 @@ def _panel(axis: Any, rows: list[dict[str, Any]], key: str, title: str) -> None:
     axis.set(xscale="log", yscale="log", xlabel="N")
     axis.set_title(title, loc="left", fontsize=11)
     axis.set_xlim(sizes[0] / 1.2, sizes[-1] * 1.2)
-    axis.xaxis.set_major_locator(FixedLocator(sizes))
-    axis.xaxis.set_minor_locator(NullLocator())
-    plain = FuncFormatter(lambda value, _: f"{value:,g}" if value < 1e4 else f"{value:,.0f}")
-    axis.xaxis.set_major_formatter(plain)
-    axis.yaxis.set_major_formatter(plain)
-    axis.yaxis.set_major_locator(LogLocator(subs=(1, 3)))
-    axis.yaxis.set_minor_locator(NullLocator())
-    axis.grid(axis="y", color=FAINT, linewidth=0.8)
-    axis.set_axisbelow(True)
-    axis.tick_params(length=0)
-    axis.spines[["top", "right", "left"]].set_visible(False)
+    plain_axes(axis, sizes)

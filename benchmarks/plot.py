@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import json
 import sys
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
@@ -47,7 +48,6 @@ def draw(result: dict[str, Any], path: Path) -> Path:
 
 
 def _panel(axis: Any, xs: list[float], curves: dict[str, list[float | None]], title: str, x: str, y: str) -> None:
-    from matplotlib.ticker import FixedLocator, FuncFormatter, LogLocator, NullLocator
 
     ends = []
     for name, values in curves.items():
@@ -62,7 +62,15 @@ def _panel(axis: Any, xs: list[float], curves: dict[str, list[float | None]], ti
     axis.set_xlim(min(xs) / 1.3, max(xs) * (max(xs) / min(xs)) ** 0.45)  # room for the names at the right
     low, high = axis.get_ylim()
     axis.set_ylim(low, high * (high / low) ** 0.06)
-    axis.xaxis.set_major_locator(FixedLocator(xs))
+    plain_axes(axis, xs)
+    _name_curves(axis, ends)
+
+
+def plain_axes(axis: Any, xs: Sequence[float]) -> None:
+    """Give logarithmic axes plain numbers, marks at ``xs``, and lines across."""
+    from matplotlib.ticker import FixedLocator, FuncFormatter, LogLocator, NullLocator
+
+    axis.xaxis.set_major_locator(FixedLocator(list(xs)))
     axis.xaxis.set_minor_locator(NullLocator())
     plain = FuncFormatter(lambda value, _: f"{value:,g}" if value < 1e4 else f"{value:,.0f}")
     axis.xaxis.set_major_formatter(plain)
@@ -73,7 +81,6 @@ def _panel(axis: Any, xs: list[float], curves: dict[str, list[float | None]], ti
     axis.set_axisbelow(True)
     axis.tick_params(length=0)
     axis.spines[["top", "right", "left"]].set_visible(False)
-    _name_curves(axis, ends)
 
 
 def _name_curves(axis: Any, ends: list[tuple[str, float, float]]) -> None:
