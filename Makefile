@@ -5,19 +5,31 @@ VENV ?= .venv
 OLDEST ?= .venv-oldest
 EMPTY ?= .venv-empty
 GRAPH ?= .venv-graph
+JOBS ?= 2
 BIN := $(VENV)/bin
 STAMP := $(VENV)/installed
 PIP_INSTALL := -m pip install --quiet --disable-pip-version-check
-PYTEST := -m pytest -n auto --dist worksteal
+PYTEST = -m pytest -n auto --dist worksteal $(if $(SHUFFLE),--shuffle $(SHUFFLE))
 
-.PHONY: help demo test test-plain test-oldest test-all lint format coverage docs dist defaults rivals uncertainty inspection shifts bench bench-gpu bench-graph clean
+# Where the kernels have a say: `make test-plain` runs these rooms, and with PLAIN= all tests.
+PLAIN ?= tests/test_compiled.py tests/covariance tests/estimators tests/graphs tests/nn tests/operators
+# What meets other packages: `make test-oldest` runs these rooms, and with ROOMS= all tests.
+ROOMS ?= $(PLAIN) tests/comparison tests/datasets tests/functional tests/inspection tests/plotting tests/reporting \
+  tests/sources tests/stability tests/test_metrics.py tests/test_preprocessing.py tests/test_requirements.py src
+# A seed: the files, and the tests of each file, in another order.
+SHUFFLE ?=
+
+.PHONY: help demo test test-plain test-oldest test-all test-slow lint format coverage mutants docs dist defaults rivals uncertainty inspection shifts bench bench-gpu bench-graph clean
 
 help:
 	@echo "make demo      set up, compare S-VNNs with other models on built-in spectra, write runs/demo/"
 	@echo "make test      set up, then lint, type-check, check import layers and run the tests"
-	@echo "make test-all  make test, then the tests without the numba kernels (make test-plain)"
-	@echo "               and with the oldest versions allowed (make test-oldest)"
+	@echo "make test-all  make test, then the rooms where it matters without the numba kernels (make test-plain)"
+	@echo "               and with the oldest versions allowed (make test-oldest); SHUFFLE=1 in another order"
+	@echo "make test-slow the tests that make test leaves out: whole scripts, long runs, full matrices"
 	@echo "make coverage  which lines and branches the tests reach; writes runs/coverage/"
+	@echo "make mutants   plant bugs one at a time in a copy and see whether the tests notice (ten minutes or so; ROOM=nn"
+	@echo "               takes those of one room, or those with a word in their names; JOBS=4 at a time)"
 	@echo "make docs      build the site with its gallery in docs/_build/html (SVNN_DATA adds pages with real data)"
 	@echo "make dist      build wheel and sdist, check them, install the wheel in an empty environment and run the"
 	@echo "               README's quickstart there"
@@ -45,7 +57,10 @@ test: lint
 	$(BIN)/python $(PYTEST)
 
 test-plain: $(STAMP)
-	SVNN_NUMBA=0 $(BIN)/python $(PYTEST)
+	SVNN_NUMBA=0 $(BIN)/python $(PYTEST) $(PLAIN)
+
+test-slow: $(STAMP)
+	$(BIN)/python $(PYTEST) -m slow
 
 # PIP_CONSTRAINT, unlike -c, also holds for what builds the package.
 $(OLDEST)/installed: pyproject.toml constraints.txt constraints-oldest.txt
@@ -54,7 +69,7 @@ $(OLDEST)/installed: pyproject.toml constraints.txt constraints-oldest.txt
 	@touch $@
 
 test-oldest: $(OLDEST)/installed
-	$(OLDEST)/bin/python $(PYTEST)
+	$(OLDEST)/bin/python $(PYTEST) $(ROOMS)
 
 test-all:
 	$(MAKE) test
@@ -70,6 +85,9 @@ lint: $(STAMP)
 # Without the compiled kernels, whose lines no coverage tool can see.
 coverage: $(STAMP)
 	SVNN_NUMBA=0 $(BIN)/python $(PYTEST) --cov --cov-report=term --cov-report=html:runs/coverage
+
+mutants: $(STAMP)
+	$(BIN)/python tests/mutants.py $(ROOM) --jobs $(JOBS)
 
 # Nothing is fetched; a warning is an error.
 docs: $(STAMP)

@@ -14,6 +14,7 @@ import signal
 import threading
 import time
 from collections import Counter
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -102,16 +103,25 @@ def on_cluster(X: da.Array, model: HardThreshold) -> tuple[Any, dict[str, Any]]:
     """Fit on two worker processes, one of which dies."""
     settings = {"n_workers": 2, "threads_per_worker": 1, "memory_limit": MEMORY, "dashboard_address": ":0"}
     patient = dask.config.set({"distributed.deploy.lost-worker-timeout": "2 minutes"})  # a busy machine starts slowly
-    with patient, LocalCluster(processes=True, **settings) as cluster, Client(cluster) as client:
+    with patient, LocalCluster(processes=True, **settings) as cluster:
+        return with_a_death(X, model, cluster)
+
+
+def with_a_death(X: da.Array, model: HardThreshold, cluster: LocalCluster) -> tuple[Any, dict[str, Any]]:
+    """Fit on a cluster, and kill a worker in the middle."""
+    with Client(cluster) as client:
         client.run(_warm)
         watch, peaks = Watch(cluster.scheduler, client.run(os.getpid)), Peaks(cluster)
-        cluster.scheduler.add_plugin(watch)
+        cluster.scheduler.add_plugin(watch, name="watch")
         peaks.start()
         started = time.perf_counter()
-        found = model.fit(X).covariance_
+        try:
+            found = model.fit(X).covariance_
+        finally:
+            peaks.over.set()
+            cluster.scheduler.remove_plugin("watch")
         seconds = time.perf_counter() - started
         moved = sum(client.run(incoming).values())
-        peaks.over.set()
         peaks.join()
         assert watch.killed, "no worker was killed"
         return found, {
@@ -129,13 +139,15 @@ def _warm() -> None:
 
 
 def measure(rates: dict[str, float], quick: bool = False, plan: bool = False) -> dict[str, Any]:
-    if plan:
-        return {}
-    size = QUICK if quick else FULL
+    return {} if plan else compare(QUICK if quick else FULL, on_cluster)
+
+
+def compare(size: dict[str, Any], fit: Callable[..., tuple[Any, dict[str, Any]]]) -> dict[str, Any]:
+    """Return what was measured by ``fit`` on the cluster and here; an error says where the edges differ."""
     X = made_up(size["n"], size["t"], size["chunks"])
     model = HardThreshold(dense_limit=size["limit"])
     _warm()
-    found, row = on_cluster(X, model)
+    found, row = fit(X, model)
     print(f"  on the cluster: {number(row['seconds'])} s", flush=True)
     here = X.compute()
     started = time.perf_counter()

@@ -2,9 +2,13 @@
 
 from __future__ import annotations
 
+import multiprocessing
+import multiprocessing.forkserver
 import os
 import random
+from multiprocessing.context import BaseContext
 from pathlib import Path
+from types import SimpleNamespace
 
 import numpy as np
 import pytest
@@ -12,6 +16,7 @@ import torch
 from hypothesis import HealthCheck, settings
 
 from kernel_spy import BANKS, Kernels
+from svnn import _workers
 from svnn._compiled import load
 
 torch.set_num_threads(1)
@@ -19,6 +24,43 @@ settings.register_profile(
     "svnn", deadline=None, derandomize=True, max_examples=50, suppress_health_check=[HealthCheck.too_slow]
 )
 settings.load_profile("svnn")
+
+
+#: Tests of these files compare the kernels with a reference: here they run compiled, on one thread and on two, and not.
+#: Elsewhere they run compiled on two threads, or not at all in `make test-plain`.
+OF_KERNELS = ("test_banks.py", "test_large.py", "test_reference.py")
+
+
+def pytest_addoption(parser: pytest.Parser) -> None:
+    help = "run the files, and the tests of each file, in an order that is drawn with this seed"
+    parser.addoption("--shuffle", type=int, metavar="SEED", help=help)
+
+
+def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
+    """Shuffle the tests where asked to; those of one file stay together, so that they can share what they build."""
+    seed = config.getoption("--shuffle")
+    if seed is None:
+        return
+    files: dict[Path, list[pytest.Item]] = {}
+    for item in items:
+        files.setdefault(item.path, []).append(item)
+    shuffle = random.Random(seed).shuffle
+    groups = list(files.values())
+    for group in (groups, *groups):
+        shuffle(group)
+    items[:] = [item for group in groups for item in group]
+
+
+def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:
+    if "kernels" not in metafunc.fixturenames:
+        return
+    if os.environ.get("SVNN_NUMBA") == "0":
+        kinds = ["plain-1"]
+    elif metafunc.definition.path.name in OF_KERNELS:
+        kinds = ["numba-1", "numba-2", "plain-1"]
+    else:
+        kinds = ["numba-2"]
+    metafunc.parametrize("kernels", kinds, indirect=True)
 
 
 def pytest_runtest_setup() -> None:
@@ -33,7 +75,7 @@ def rng() -> np.random.Generator:
     return np.random.default_rng(0)
 
 
-@pytest.fixture(params=["numba-1", "numba-2", "plain-1"])
+@pytest.fixture
 def kernels(request, monkeypatch) -> Kernels:
     """The compiled kernels or none of them, on one thread or two, and a record of those that ran."""
     kind, n_threads = request.param.split("-")
@@ -47,6 +89,25 @@ def kernels(request, monkeypatch) -> Kernels:
     torch.set_num_threads(found.n_threads)
     yield found
     torch.set_num_threads(before)
+
+
+@pytest.fixture(scope="session")
+def forkserver() -> BaseContext:
+    """A way to start processes as forks of one that has imported what they need: each is there in a moment."""
+    if "forkserver" not in multiprocessing.get_all_start_methods():
+        return multiprocessing.get_context("spawn")
+    context = multiprocessing.get_context("forkserver")
+    context.set_forkserver_preload(["torch", "pandas", "distributed", "svnn.comparison._fits", "svnn.estimators"])
+    with _workers._single_threaded():
+        multiprocessing.forkserver.ensure_running()
+    return context
+
+
+@pytest.fixture
+def quick_workers(forkserver, monkeypatch) -> None:
+    """Let the workers of this process be such forks; elsewhere they start as new processes and import everything."""
+    mp = SimpleNamespace(get_context=lambda method: forkserver, parent_process=multiprocessing.parent_process)
+    monkeypatch.setattr(_workers, "mp", mp)
 
 
 @pytest.fixture(scope="session")

@@ -2,6 +2,10 @@
 
 from __future__ import annotations
 
+import os
+from functools import cache
+from importlib.util import find_spec
+
 import numpy as np
 import torch
 from torch import nn
@@ -45,46 +49,59 @@ def losses(module, call, optimizer, x, y, average=lambda loss: loss, backward=la
     return found
 
 
-def alone(backend="csr"):
+@cache
+def alone():
     """Return the losses of one process with all rows."""
-    module = Held(backend)
+    module = Held()
     return losses(module, module, torch.optim.SGD(module.parameters(), lr=0.2), *rows())
 
 
-def by_ddp(rank, folder, backend):
-    """Train on every other row in one of two processes; the first one writes the losses to a file."""
+def in_two_processes(rank, folder):
+    """Train on every other row in one of two processes, in torch's way and in Fabric's; the first writes the losses.
+
+    The process ends without Python's clean-up. A thread of gloo lets go of Python's objects only after a collective has
+    returned. If the interpreter is shutting down by then, the thread ends inside a destructor, which aborts the process
+    ("terminate called without an active exception"); and where the process group is freed by then, each waits for the
+    other.
+    """
     import torch.distributed as dist
 
     torch.set_num_threads(1)
     dist.init_process_group("gloo", init_method=f"file://{folder}/meet", rank=rank, world_size=2)
-    try:
-        module = Held(backend)
-        call = nn.parallel.DistributedDataParallel(module)
-
-        def average(loss):
-            dist.all_reduce(loss)
-            return loss / 2
-
-        x, y = rows()
-        optimizer = torch.optim.SGD(module.parameters(), lr=0.2)
-        found = losses(module, call, optimizer, x[rank::2], y[rank::2], average)
-        if rank == 0:
-            torch.save(found, f"{folder}/losses")
-    finally:
-        dist.destroy_process_group()
+    found = {"ddp": by_ddp(rank)}
+    if find_spec("lightning") is not None:
+        found["fabric"] = by_fabric(rank)
+    if rank == 0:
+        torch.save(found, f"{folder}/losses")
+    os._exit(0)
 
 
-def by_fabric(fabric, folder):
-    """Train on every other row in a process of Fabric; the first one writes the losses to a file."""
-    torch.set_num_threads(1)
+def by_ddp(rank):
+    """Return the losses of this process's rows and the other's, by ``DistributedDataParallel``."""
+    module = Held()
+    call = nn.parallel.DistributedDataParallel(module)
+
+    def average(loss):
+        torch.distributed.all_reduce(loss)
+        return loss / 2
+
+    x, y = rows()
+    return losses(module, call, torch.optim.SGD(module.parameters(), lr=0.2), x[rank::2], y[rank::2], average)
+
+
+def by_fabric(rank):
+    """Return the losses of this process's rows and the other's, by Lightning's Fabric."""
+    from lightning.fabric import Fabric
+    from lightning.fabric.plugins.environments import LightningEnvironment
+
+    os.environ["LOCAL_RANK"] = str(rank)  # Fabric is in a process of its own already and starts none
+    fabric = Fabric(accelerator="cpu", devices=2, strategy="ddp", plugins=LightningEnvironment())
+    fabric.launch()
     module = Held()
     call, optimizer = fabric.setup(module, torch.optim.SGD(module.parameters(), lr=0.2))
     x, y = rows()
-    own = slice(fabric.global_rank, None, 2)
     average = lambda loss: fabric.all_reduce(loss, reduce_op="mean")  # noqa: E731
-    found = losses(module, call, optimizer, x[own], y[own], average, fabric.backward)
-    if fabric.global_rank == 0:
-        torch.save(found, f"{folder}/losses")
+    return losses(module, call, optimizer, x[rank::2], y[rank::2], average, fabric.backward)
 
 
 class Windows(torch.utils.data.Dataset):

@@ -1,9 +1,9 @@
 from __future__ import annotations
 
+import importlib
 import json
 import os
 import signal
-import subprocess
 import sys
 import threading
 import time
@@ -24,6 +24,7 @@ from svnn.experiments._runner import run
 from svnn.experiments._settings import Settings
 
 distributed = pytest.importorskip("distributed")
+benchmark = importlib.import_module("cluster")
 
 LINEAR = ["ridge", "always the mean"]
 TABLE = np.arange(2000.0)
@@ -31,13 +32,16 @@ KEYS = range(6)
 
 
 @pytest.fixture(scope="module")
-def cluster():
+def cluster(forkserver):
     """A scheduler in this process, and two worker processes, which are started again however often they die."""
     import dask
 
-    patient = {"distributed.deploy.lost-worker-timeout": "1h"}
+    settings = {
+        "distributed.deploy.lost-worker-timeout": "1h",
+        "distributed.worker.multiprocessing-method": forkserver.get_start_method(),
+    }
     how = {"n_workers": 2, "threads_per_worker": 1, "dashboard_address": ":0"}
-    with dask.config.set(patient), distributed.LocalCluster(**how) as cluster:
+    with dask.config.set(settings), distributed.LocalCluster(**how) as cluster:
         yield cluster
 
 
@@ -158,8 +162,7 @@ def test_jobs_that_run_alone(cluster, tmp_path):
 # -- what goes wrong ----------------------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize("killed", [1, 2])
-def test_workers_that_die_lose_nothing(cluster, tmp_path, killed):
+def test_workers_that_die_lose_nothing(cluster, tmp_path):
     """Where both die, the array that the jobs share is on no worker any more."""
     assert waited_for(lambda: len(cluster.scheduler.workers) == 2)
 
@@ -168,7 +171,7 @@ def test_workers_that_die_lose_nothing(cluster, tmp_path, killed):
 
     def kill():
         waited_for(lambda: len(at_work()) == 2)
-        for process in sorted(at_work())[:killed]:
+        for process in at_work():
             os.kill(process, signal.SIGKILL)
         time.sleep(0.5)
         (tmp_path / "go").touch()
@@ -180,7 +183,7 @@ def test_workers_that_die_lose_nothing(cluster, tmp_path, killed):
         ends = by_number(workers.work(jobs))
     thread.join()
     assert {n: ended.get("rows") for n, ended in ends.items()} == {n: [{"sum": TABLE.sum() + n}] for n in KEYS}
-    assert len(list(tmp_path.glob("*-*"))) >= 6 + killed  # these jobs have begun twice
+    assert len(list(tmp_path.glob("*-*"))) >= 6 + 2  # these jobs have begun twice
 
 
 def test_a_job_that_kills_its_workers_fails_and_no_other(cluster, monkeypatch):
@@ -306,7 +309,8 @@ def test_svnn_compare(cluster, tmp_path, monkeypatch, capsys):
     assert asked == [(cluster.scheduler_address, None), (None, 1)]
 
 
-def test_svnn_reproduce(cluster, tmp_path, capsys):
+def test_svnn_reproduce(cluster, tmp_path, capsys, monkeypatch, quick_workers):
+    monkeypatch.setattr("svnn.experiments.q_insights.plots", lambda found, settings: {})
     arguments = ("reproduce", "q-insights", "--quick")
     there = inside(capsys, *arguments, "--out", tmp_path / "there", "--scheduler", cluster.scheduler_address)
     here = inside(capsys, *arguments, "--out", tmp_path / "here", "--jobs", "1")
@@ -328,18 +332,29 @@ def test_a_wrong_address_is_one_line_and_code_2(tmp_path, monkeypatch, capsys, c
     assert os.listdir() == ["people.csv"]
 
 
-def test_ctrl_c_ends_in_order(empty, tmp_path):
+def test_ctrl_c_ends_in_order(empty, tmp_path, capsys):
     """Without workers, so that it comes while jobs wait."""
-    command = [sys.executable, "-m", "svnn.cli", "reproduce", "q-insights", "--quick", "--out", str(tmp_path)]
-    process = subprocess.Popen(
-        [*command, "--scheduler", empty.scheduler_address],
-        stderr=subprocess.PIPE,
-        text=True,
-        preexec_fn=lambda: signal.signal(signal.SIGINT, signal.default_int_handler),
-    )
-    assert waited_for(lambda: empty.scheduler.tasks, 120)
-    process.send_signal(signal.SIGINT)
-    _, err = process.communicate(timeout=60)
+
+    def interrupt():
+        assert waited_for(lambda: empty.scheduler.tasks)
+        os.kill(os.getpid(), signal.SIGINT)
+
+    thread = threading.Thread(target=interrupt)
+    thread.start()
+    arguments = ("reproduce", "q-insights", "--quick", "--out", tmp_path)
+    code, _, err = inside(capsys, *arguments, "--scheduler", empty.scheduler_address)
+    thread.join()
     lines = [line for line in err.splitlines() if "no worker; waiting" not in line]
-    assert process.returncode == 130 and lines == ["svnn: stopped; the same command goes on from here."]
+    assert code == 130 and lines == ["svnn: stopped; the same command goes on from here."]
     assert waited_for(lambda: not empty.scheduler.tasks)
+
+
+@pytest.mark.skipif(not hasattr(signal, "SIGKILL"), reason="nobody is killed on this system")
+def test_a_covariance_loses_nothing_where_a_worker_dies(cluster):
+    """In the manner of ``benchmarks/cluster.py``: the one that holds most of the data dies while tasks are left."""
+    row = benchmark.compare(benchmark.QUICK, lambda X, model: benchmark.with_a_death(X, model, cluster))
+    row = json.loads(json.dumps(row))  # the edges differ nowhere, and somebody was killed
+    assert row["edges"] > 0 and row["pairs computed"] >= 10
+    table = benchmark.report(row)
+    assert "| 900 × 200" in table and "153 of 65,536 features" in table
+    assert "two workers" not in benchmark.report(benchmark.measure({}, plan=True))

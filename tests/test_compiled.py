@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import io
 import sys
 import warnings
 
@@ -63,6 +64,29 @@ def test_the_switch_turns_the_kernels_off_in_silence(monkeypatch, name):
         warnings.simplefilter("error")
         assert LOADERS[name]() is None
         work()
+
+
+class Terminal(io.StringIO):
+    """Standard error that a person looks at."""
+
+    def isatty(self):
+        return True
+
+
+@pytest.mark.parametrize("stderr", [io.StringIO(), None, Terminal()], ids=["captured", "closed", "terminal"])
+def test_only_a_person_at_a_terminal_is_told_of_compiling_and_once(monkeypatch, tmp_path, stderr):
+    if load(BANKS) is None:
+        pytest.skip("numba is switched off or not installed")
+    monkeypatch.setattr("svnn._jit.cache_folder", lambda: tmp_path)  # a new machine
+    monkeypatch.setattr(_compiled, "import_module", lambda name: name)
+    monkeypatch.setattr(sys, "stderr", stderr)
+    for name in ("a", "a", "b"):
+        assert _compiled._module.__wrapped__(name) == name
+    said = "" if stderr is None else stderr.getvalue()
+    lines = said.splitlines()
+    assert len(lines) == (2 if isinstance(stderr, Terminal) else 0)  # a line for each module, not for each process
+    assert all("compiling" in line and "once" in line for line in lines)
+    assert sorted(path.name for path in tmp_path.iterdir()) == ["a.compiled", "b.compiled"]
 
 
 def test_every_room_asks_for_its_own_kernels(kernels):

@@ -11,6 +11,7 @@ from importlib import import_module
 from types import ModuleType
 
 from svnn._imports import uncollected
+from svnn._progress import on_terminal
 
 
 def load(module: str) -> ModuleType | None:
@@ -20,8 +21,8 @@ def load(module: str) -> ModuleType | None:
     variable ``SVNN_NUMBA`` is ``0``: set it to run, or to test, the library without the kernels although numba is
     installed. A kernel that does not compile is an error.
 
-    The first call on a machine compiles the kernels, for some seconds, and says so on standard error;
-    :mod:`svnn._jit` says where they are kept.
+    The first call on a machine compiles the kernels, for some seconds. A person at a terminal is told so; programs that
+    read standard error, and notebooks, are not. :mod:`svnn._jit` says where the kernels are kept.
     """
     if os.environ.get("SVNN_NUMBA") == "0" or not _has_numba():
         return None
@@ -34,7 +35,7 @@ def _module(name: str) -> ModuleType:
 
     folder = cache_folder()
     mark = None if folder is None else folder / f"{name}.compiled"
-    if mark is None or not mark.exists():
+    if (mark is None or not mark.exists()) and on_terminal():
         print("svnn: compiling kernels for this processor, which takes some seconds once ...", file=sys.stderr)
     with uncollected():
         module = import_module(name)

@@ -90,8 +90,8 @@ def duration(seconds: float) -> str:
 
 
 def on_terminal() -> bool:
-    """Tell whether standard error is a terminal, where a bar can move."""
-    return sys.stderr.isatty()
+    """Return whether standard error is a terminal, where a bar can move. Programs without windows have none at all."""
+    return sys.stderr is not None and sys.stderr.isatty()
 
 
 def write_line(text: str) -> None:

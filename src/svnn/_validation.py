@@ -1,7 +1,8 @@
-"""What all estimators share: the check of ``X``, and a ``fit`` that succeeds or changes nothing."""
+"""What all estimators share: the check of ``X`` and of groups, and a ``fit`` that succeeds or changes nothing."""
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Callable, Iterable
 from functools import update_wrapper, wraps
 from types import MethodType
@@ -10,10 +11,10 @@ from typing import TYPE_CHECKING, Any, Protocol, TypeVar, cast
 import numpy as np
 import scipy.sparse as sp
 from sklearn.base import BaseEstimator
-from sklearn.utils.validation import validate_data
+from sklearn.utils.validation import check_consistent_length, validate_data
 
-from svnn._types import DataLike
-from svnn.functional._array import check_dense_real, is_torch, namespace
+from svnn._types import ColumnLike, DataLike
+from svnn.functional._array import check_dense_real, is_torch, namespace, to_numpy
 
 if TYPE_CHECKING:
     from torch import Tensor
@@ -85,6 +86,9 @@ def check_data(
     else:
         if hasattr(data, "columns") and hasattr(data, "dtypes"):
             reject_text_columns(data)
+            twice = [column for column, count in Counter(data.columns).items() if count > 1]
+            if twice:
+                raise ValueError(f"{name}: X has several columns named {twice[0]!r}; rename them.")
         try:
             data = validate_data(
                 estimator,
@@ -171,6 +175,39 @@ def at_once(fit: Fit) -> Fit:
         return self
 
     return cast(Fit, fitted_at_once)
+
+
+def missing_labels(labels: ColumnLike) -> np.ndarray:
+    """Return where labels of rows, such as classes or groups, are missing: NaN, None, or what pandas has for them.
+
+    Examples
+    --------
+    >>> missing_labels(["a", None, float("nan")]).tolist(), missing_labels(np.array([1, 2])).tolist()
+    ([False, True, True], [False, False])
+    """
+    # numpy makes text of a list of text and numbers, also of those that are missing.
+    values: Any = to_numpy(labels) if hasattr(labels, "dtype") else np.array(labels, dtype=object)
+    if values.dtype.kind in "fcmM":
+        return np.isnat(values) if values.dtype.kind in "mM" else np.isnan(values)
+    if values.dtype.kind != "O":
+        return np.zeros(values.shape, dtype=bool)
+    return np.array([_is_missing(each) for each in values.ravel()], dtype=bool).reshape(values.shape)
+
+
+def _is_missing(value: Any) -> bool:
+    try:
+        return value is None or bool(value != value)
+    except (TypeError, ValueError):  # pandas' NA is neither equal to itself nor not
+        return type(value).__name__ == "NAType"
+
+
+def check_groups(groups: ColumnLike, n_rows: int) -> np.ndarray:
+    """Return the groups of the rows as an array, or raise an error where some are missing."""
+    found = to_numpy(groups)
+    check_consistent_length(range(n_rows), found)
+    if count := int(missing_labels(groups).sum()):
+        raise ValueError(f"groups holds {count} missing values; leave these rows out, or give them a group.")
+    return found
 
 
 def unless(why_not: Callable[[Any], str]) -> Callable[[Fit], Fit]:

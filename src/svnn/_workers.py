@@ -5,19 +5,24 @@ from __future__ import annotations
 import multiprocessing as mp
 import os
 import signal
+import sys
 import threading
 import time
 import warnings
 from collections.abc import Callable, Iterable, Iterator, Mapping
-from contextlib import contextmanager, suppress
+from contextlib import contextmanager, nullcontext, suppress
 from multiprocessing import resource_tracker
 from multiprocessing.connection import Connection, wait
+from types import ModuleType
 from typing import Literal, NotRequired, Self, TypedDict
 
 from svnn._jobs import Job, Row
 
 #: Every worker uses one thread, however many workers there are. So results do not depend on ``--jobs``.
 _THREADS = ("OMP_NUM_THREADS", "MKL_NUM_THREADS", "OPENBLAS_NUM_THREADS", "NUMBA_NUM_THREADS")
+
+#: Held while a process starts, since that changes what all threads see for a moment.
+_STARTING = threading.Lock()
 
 
 class Ended(TypedDict):
@@ -54,7 +59,10 @@ class Workers:
         while waiting or self._busy:
             while waiting and len(self._busy) < size:
                 with _held_back():
-                    worker = self._idle.pop() if self._idle else _Worker()
+                    program = waiting[-1].run.__module__ == "__main__"
+                    able = [each for each in self._idle if each.program >= program]
+                    worker = able[-1] if able else _Worker(program)
+                    self._idle = [each for each in self._idle if each is not worker]
                     job = self._busy[worker] = waiting.pop()
                 with suppress(OSError):  # a worker that died while idle is noticed below
                     worker.connection.send((job.run, {**job.key, **job.arguments}))
@@ -70,11 +78,14 @@ class Workers:
 
 
 class _Worker:
-    def __init__(self) -> None:
+    """A process. Only where ``program`` says so, it can run functions of the program that starts it."""
+
+    def __init__(self, program: bool) -> None:
+        self.program = program
         context = mp.get_context("spawn")
         self.connection, theirs = context.Pipe()
         self.process = context.Process(target=_serve, args=(theirs,), daemon=True)
-        with _single_threaded():
+        with _STARTING, _single_threaded(), nullcontext() if program else _without_program():
             self.process.start()
         theirs.close()
 
@@ -97,6 +108,21 @@ def _single_threaded() -> Iterator[None]:
                 del os.environ[name]
             else:
                 os.environ[name] = value
+
+
+@contextmanager
+def _without_program() -> Iterator[None]:
+    """Keep the next process from running the program again that starts it.
+
+    Python does that to find functions of the program. Where jobs need none, it must not happen: a program without
+    ``if __name__ == "__main__"`` would start processes in every process.
+    """
+    program = sys.modules["__main__"]
+    sys.modules["__main__"] = ModuleType("__main__")
+    try:
+        yield
+    finally:
+        sys.modules["__main__"] = program
 
 
 @contextmanager

@@ -47,6 +47,8 @@ def here(tmp_path, monkeypatch):
     people().to_csv("people.csv", index=False)
     for name in ("broken.h5ad", "broken.parquet", "broken.npz", "broken.npy", "table.xyz"):
         (tmp_path / name).write_text("nothing")
+    parts = {"data": [1.0] * 4, "indices": [0, 1, 0, 10**7], "indptr": [0, 2, 4], "shape": [2, 2]}
+    np.savez("damaged.npz", **parts, format=b"csr")
     (tmp_path / "empty.csv").touch()
     (tmp_path / "folder").mkdir()
     (tmp_path / "full").mkdir()
@@ -110,6 +112,18 @@ def test_a_table_of_text_is_read_as_by_the_other_commands(here, capsys):
     assert code == 0 and {"a", "age"} == set(edges.iloc[0, :2])
 
 
+def test_missing_values_of_a_table_of_text_are_one_line(here, capsys):
+    (here / "gaps.csv").write_text(
+        "kind,age,height\n" + "".join(f"{i % 2},{i**2},{i % 7}\n" for i in range(9)) + "1,,3\n"
+    )
+    code, out, err = inside(capsys, "graph", "gaps.csv", "--top-k", 1, "--out", "edges.csv")
+    assert (code, out) == (2, "") and err.count("\n") == 1
+    assert "gaps.csv has missing values in 1 of 3 columns, the first of them 'age'; fill them in" in err
+    with pytest.raises(ValueError, match="has missing values"):
+        correlation_graph("gaps.csv", top_k=1)
+    assert inside(capsys, "graph", "gaps.csv", "--top-k", 1, "--drop", "age", "--out", "edges.csv")[0] == 0
+
+
 @pytest.mark.parametrize(
     ("arguments", "message"),
     [
@@ -137,6 +151,10 @@ def test_a_table_of_text_is_read_as_by_the_other_commands(here, capsys):
         (["broken.parquet", "--top-k", 1], "broken.parquet: "),
         (["broken.npz", "--top-k", 1], "broken.npz: "),
         (["broken.npy", "--top-k", 1], "broken.npy: "),
+        (
+            ["damaged.npz", "--top-k", 1],
+            "damaged.npz: X is a damaged sparse matrix: an index of its columns is 10000000",
+        ),
         (["empty.csv", "--top-k", 1], "empty"),
         (["cells.h5ad", "--top-k", 1, "--layer", "raw"], "no layer 'raw'; the layers are: other, twice"),
         (["x.h5", "--top-k", 1, "--dataset", "Y"], "no matrix 'Y' in it; its matrices are: some/X"),

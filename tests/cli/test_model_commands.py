@@ -40,11 +40,12 @@ def here(fitted, monkeypatch):
 
 def test_fit_says_what_it_did(here, capsys, tmp_path):
     arguments = ("fit", "people.csv", "--target", "age", "--drop", "person,noise", "--out", tmp_path / "m.safetensors")
-    code, out, err = inside(capsys, *arguments, "--json")
+    code, out, err = inside(capsys, *arguments, "--json", "--seed", 7)
     assert code == 0 and err == ""
     found = json.loads(out)
     assert (found["task"], found["n_samples"], found["features"]) == ("regression", 120, ["a", "b", "sex=m"])
-    assert svnn.load(tmp_path / "m.safetensors").n_features_in_ == 3
+    model = svnn.load(tmp_path / "m.safetensors")
+    assert model.n_features_in_ == 3 and model.random_state == 7
     code, out, _ = inside(capsys, *arguments)
     assert code == 0 and "regression of age from 3 features, fitted to 120 rows" in out
 

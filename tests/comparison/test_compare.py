@@ -1,9 +1,11 @@
 from __future__ import annotations
 
 import numpy as np
+import pandas as pd
 import pytest
 from sklearn.base import BaseEstimator
 
+from comparison.made_up import brief
 from svnn import SVNNClassifier, SVNNRegressor
 from svnn.comparison import _compare as module
 from svnn.comparison import _fits, compare
@@ -25,13 +27,7 @@ def table(rng):
 @pytest.mark.parametrize("task", [REGRESSION, CLASSIFICATION])
 def test_every_model_runs_and_the_floor_is_the_floor(table, task, monkeypatch):
     X, y = table
-    real = build
-
-    def short(name, *args, **kwargs):
-        model = real(name, *args, **kwargs)
-        return model.set_params(max_epochs=15) if hasattr(model, "max_epochs") else model
-
-    monkeypatch.setattr(_fits, "build", short)
+    monkeypatch.setattr(_fits, "build", brief)
     found = compare(X, y if task == REGRESSION else np.where(y > 0, "up", "down"), quick=True)
     assert tuple(found.scores) == MODELS[task] and found.task == task and found.n_splits == 5
     assert found.metric == ("MAE" if task == REGRESSION else "error (%)")
@@ -52,10 +48,11 @@ def test_the_three_networks_are_the_defaults_but_for_their_edges():
         assert build("VNN", task, 4, 3).get_params() == defaults | {"covariance": "sample"}
 
 
-def test_the_same_seed_gives_the_same_scores_in_one_process_or_two(table):
-    one = compare(*table, quick=True, models=["S-VNN", *LINEAR], random_state=4)
-    two = compare(*table, quick=True, models=["S-VNN", *LINEAR], random_state=4, n_jobs=2)
-    other = compare(*table, quick=True, models=LINEAR, random_state=5)
+def test_the_same_seed_gives_the_same_scores_in_one_process_or_two(table, quick_workers):
+    small = table[0][:20], table[1][:20]  # a few steps of training
+    one = compare(*small, quick=True, models=["S-VNN", *LINEAR], random_state=4)
+    two = compare(*small, quick=True, models=["S-VNN", *LINEAR], random_state=4, n_jobs=2)
+    other = compare(*small, quick=True, models=LINEAR, random_state=5)
     assert one.to_dict(seconds=False) == two.to_dict(seconds=False)
     assert not np.array_equal(one.scores["ridge"], other.scores["ridge"])
 
@@ -101,6 +98,33 @@ def test_groups_are_never_on_both_sides(rng):
         assert len(parts) == 25 and all(not set(people[a]) & set(people[b]) for a, b in parts)
     found = compare(rng.standard_normal((48, 3)), y, groups=people, quick=True, models=QUICK[CLASSIFICATION])
     assert found.n_groups == 8
+
+
+KINDS = {
+    "text": lambda names, none: names,
+    "list": lambda names, none: [each if each else float("nan") for each in names],
+    "NA": lambda names, none: np.where(none, np.array([pd.NA]), names),
+    "NaT": lambda names, none: np.where(none, np.array([pd.NaT]), names),
+    "numbers": lambda names, none: np.array([np.nan if each is None else float(each[1]) for each in names]),
+    "Int64": lambda names, none: pd.Series([None if each is None else int(each[1]) for each in names], dtype="Int64"),
+    "category": lambda names, none: pd.Series(names, dtype="category"),
+    "string": lambda names, none: pd.Series(names, dtype="string"),
+    "dates": lambda names, none: np.array([f"200{each[1]}-01-01" if each else "NaT" for each in names], "M8[D]"),
+}
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_rows_without_a_group_are_left_out(table, kind):
+    X, y = table
+    people = np.repeat([f"p{i}" for i in range(6)], 10)
+    none = (np.arange(60) % 2 == 0) & (np.arange(60) < 15)
+    groups = KINDS[kind](np.where(none, None, people), none)
+    floor = {"quick": True, "models": ["always the mean"]}
+    found = compare(X, y, groups=groups, notes=["first"], **floor)
+    assert found.notes == ("first", "8 rows without groups left out.")
+    assert (found.n_groups, found.n_samples) == (6, 52)
+    expected = compare(X[~none], y[~none], groups=people[~none], **floor)
+    np.testing.assert_array_equal(found.scores["always the mean"], expected.scores["always the mean"])
 
 
 def test_few_groups_are_left_out_one_by_one(rng):
@@ -152,7 +176,10 @@ def test_integers_are_classes_and_it_is_said(table):
         ({"X": np.full((60, 2), np.inf)}, "X holds infinite values"),
         ({"y": np.zeros(59)}, r"y must have shape \(60,\)"),
         ({"y": np.full(60, np.nan)}, "y holds values that are missing"),
+        ({"y": np.array(["a", "b", None] * 20, dtype=object)}, "y holds values that are missing"),
+        ({"y": ["a", "b", float("nan")] * 20}, "y holds values that are missing"),
         ({"y": np.zeros(60)}, "y has only one value, 0.0"),
+        ({"groups": [None] * 60}, "groups holds nothing but missing values"),
         ({"y": np.array(["a", "b"] * 30), "task": "regression"}, "y holds text"),
         ({"y": np.arange(60), "task": "classification"}, "fewer than 5 rows"),
         ({"groups": np.zeros(60)}, "needs at least 3"),

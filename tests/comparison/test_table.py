@@ -12,6 +12,7 @@ import pytest
 
 from svnn.comparison import _files, read_table
 from svnn.comparison._table import read_features
+from svnn.sources import _memory
 
 HEADER = "id,age,sex,a,b\n"
 
@@ -237,6 +238,8 @@ def test_a_file_that_is_too_big_is_not_read(tmp_path, frame, monkeypatch):
             read_table(path, "age")
     monkeypatch.undo()
     assert _files.available_memory() > 2**20
+    monkeypatch.setattr(_memory, "process_memory", lambda: 1000)  # that of a container
+    assert _files.available_memory() == 1000
 
 
 def test_pandas_is_named_where_it_is_missing(tmp_path, frame, monkeypatch):

@@ -52,8 +52,15 @@ def test_weights():
     np.testing.assert_array_equal(taper_weights(np.arange(3), 0), [1, 0, 0])
 
 
-@pytest.mark.parametrize("estimator", [*CASES, Banding(random_state=0), Tapering(random_state=0)], ids=str)
-@pytest.mark.parametrize("n", [40, 300, 700])
+@pytest.mark.parametrize(
+    ("estimator", "n"),
+    [
+        *zip(CASES, (40, 300, 700, 700, 300, 40), strict=True),
+        (Banding(random_state=0), 300),
+        (Tapering(random_state=0), 700),
+    ],
+    ids=str,
+)
 def test_the_band_alone_gives_the_same(estimator, n, kernels):
     X = banded(1, n)[0] * np.random.default_rng(0).uniform(0.1, 10, n) + 5
     X[:, 7] = 3.0

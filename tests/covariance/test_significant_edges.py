@@ -17,6 +17,7 @@ from svnn.functional.significance import (
     critical_correlation,
     harmonic,
     largest_significant,
+    pairwise_correlations,
 )
 
 methods = pytest.mark.parametrize("method", METHODS)
@@ -124,11 +125,65 @@ def test_tensors_and_missing_values():
     known = ~np.isnan(X[:, 0])
     assert 50 < known.sum() < 55
     assert fitted.p_values_[2, 3] == pytest.approx(scipy.stats.pearsonr(X[:, 2], X[:, 3]).pvalue, rel=1e-7)
-    # Variances are over all rows of a feature, covariances over the common ones: the correlation is not quite scipy's.
-    C = fitted.covariance_
-    r, degrees = C[0, 1] / np.sqrt(C[0, 0] * C[1, 1]), known.sum() - 2
-    expected = 2 * scipy.stats.t.sf(abs(r) * np.sqrt(degrees / (1 - r**2)), degrees)
+    expected = scipy.stats.pearsonr(X[known, 0], X[known, 1]).pvalue
     assert fitted.p_values_[0, 1] == pytest.approx(expected, rel=1e-7)
+
+
+def gaps(seed, t=60, n=15, missing=0.6):
+    rng = np.random.default_rng(seed)
+    X = rng.standard_normal((t, n))
+    X[rng.random(X.shape) < missing] = np.nan
+    return X
+
+
+@pytest.mark.parametrize("spoil", ["nothing", "units", "outliers", "constants", "weights", "float32"])
+def test_missing_values_are_tested_on_the_common_rows(spoil):
+    X, weight = gaps(3, t=40, n=8), np.ones(40)
+    X[:, 1] = np.where(np.isnan(X[:, 1]), np.nan, X[:, 1] + np.arange(40) / 20)
+    if spoil == "units":
+        X[:, [2, 5]] += 1e3, -1e5
+        X = X * 10.0 ** np.arange(-60, 100, 20)
+    elif spoil == "outliers":  # where the other feature is missing: they say nothing about the two
+        X[np.flatnonzero(np.isnan(X[:, 1]))[:2], 0], X[np.flatnonzero(np.isnan(X[:, 0]))[0], 1] = 1e14, 1e9
+    elif spoil == "constants":
+        X[~np.isnan(X[:, 1]) & ~np.isnan(X[:, 0]), 0] = 0.1
+        X[:, 2] = 3.3
+    elif spoil == "weights":
+        weight[::3] = 0
+    elif spoil == "float32":
+        X = X.astype(np.float32)
+    R = pairwise_correlations(X[weight > 0], weight[weight > 0])
+    fitted = SignificantEdges(missing="pairwise", alpha=0.999999, method="bonferroni")
+    fitted.fit(X, sample_weight=weight)
+    np.testing.assert_array_equal(R, R.T)
+    seen = 0
+    for i, j in zip(*np.triu_indices(8, 1), strict=True):
+        common = ~np.isnan(X[:, [i, j]]).any(1) & (weight > 0)
+        a, b = X[common, i].astype(float), X[common, j].astype(float)
+        if spoil == "constants" and (2 in (i, j) or (i, j) == (0, 1)):
+            assert R[i, j] == 0
+        elif common.sum() > 2:
+            r, p = scipy.stats.pearsonr(a, b)
+            assert R[i, j] == pytest.approx(r, abs=1e-7)
+            if p < 0.03:  # 28 tests
+                seen += 1
+                assert fitted.p_values_[i, j] == pytest.approx(p, rel=1e-5)
+    assert seen or spoil in ("constants", "weights")
+
+
+def test_noise_with_missing_values_has_no_edges():
+    estimator = SignificantEdges(missing="pairwise", method="bonferroni")
+    found = sum(estimator.fit(gaps(seed)).density_ > 0 for seed in range(100))
+    assert found <= 11  # the binomial distribution with probability 0.05 is above that once in 200
+
+
+def test_pairs_of_two_common_rows_are_no_edges():
+    X = np.full((12, 4), np.nan)
+    X[:6, 0], X[4:, 1], X[:, 2] = np.arange(6), np.arange(8), np.random.default_rng(0).standard_normal(12)
+    X[10:, 3] = 1, 5
+    with pytest.warns(UserWarning, match="too few samples"):
+        fitted = SignificantEdges(missing="pairwise", alpha=0.9).fit(X)
+    assert fitted.covariance_[0, 1] == 0 == fitted.covariance_[1, 3]
 
 
 def rates(estimator, draw, draws):
@@ -249,5 +304,10 @@ def test_tests_of_correlations_go_on():
     whole = SignificantEdges().fit(X)
     np.testing.assert_allclose(pieces.covariance_, whole.covariance_)
     np.testing.assert_allclose(pieces.p_values_.toarray(), whole.p_values_.toarray(), rtol=1e-6)
+    growing = SignificantEdges()
+    for k in range(3):  # of one and of two rows nothing is significant
+        growing.partial_fit(X[k : k + 1])
+        assert k == 2 or (growing.p_values_.nnz == 0 and growing.density_ == 0)
+    np.testing.assert_allclose(growing.covariance_, SignificantEdges().fit(X[:3]).covariance_)
     with pytest.raises(AttributeError, match=r"partial=True needs all rows.*use partial=False"):
         SignificantEdges(partial=True).partial_fit(X)

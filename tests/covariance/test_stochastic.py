@@ -66,6 +66,12 @@ def test_fresh_realisations_differ(X):
     assert (rcv.sample(1) != rcv.sample(2)).any()
 
 
+@pytest.mark.parametrize("make", [ACV, RCV])
+def test_another_seed_gives_another_first_realisation(make, X):
+    one, other = (make(random_state=seed).fit(X).covariance_ for seed in (1, 2))
+    assert ((one != 0) != (other != 0)).any()
+
+
 @pytest.mark.parametrize(
     ("estimator", "message"),
     [

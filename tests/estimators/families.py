@@ -7,7 +7,7 @@ import pytest
 from svnn import ACV, SVNNClassifier, SVNNRegressor
 from svnn.estimators import baselines
 
-_QUICK = {"max_epochs": 4, "random_state": 0}
+_QUICK = {"max_epochs": 2, "random_state": 0}
 _GRAPH = {"n_neighbors": 2, "readout": "weighted", **_QUICK}
 
 REGRESSORS = {

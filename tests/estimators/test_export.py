@@ -30,8 +30,8 @@ def run_onnx(path, X, dtype=np.float32):
     return found, session.get_modelmeta().custom_metadata_map
 
 
-def run_pt2(path, X, dtype=np.float32):
-    return torch.export.load(path).module()(torch.as_tensor(X.astype(dtype))).numpy()
+def run_program(program, X, dtype=np.float32):
+    return program(torch.as_tensor(X.astype(dtype))).numpy()
 
 
 def check(model, X, path, tolerance):
@@ -39,15 +39,22 @@ def check(model, X, path, tolerance):
     pytest.importorskip("onnxscript")
     model.export(path.with_suffix(".onnx"))
     model.export(path.with_suffix(".pt2"))
+    program = torch.export.load(path.with_suffix(".pt2")).module()
     for rows in (X, X[:1], X[:2]):
         expected = model.predict(rows)
         prediction = run_onnx(path.with_suffix(".onnx"), rows)[0]["prediction"]
         assert prediction.shape == expected.shape
         np.testing.assert_allclose(prediction, expected, rtol=0, atol=tolerance)
-        np.testing.assert_allclose(run_pt2(path.with_suffix(".pt2"), rows), expected, rtol=0, atol=tolerance)
+        np.testing.assert_allclose(run_program(program, rows), expected, rtol=0, atol=tolerance)
 
 
-@pytest.mark.parametrize("covariance", NAMES)
+#: A matrix, and factors with a sparse rest; `make test-slow` runs the others, and test_to_torch their modules.
+QUICK_NAMES = ("hard", "factors")
+
+
+@pytest.mark.parametrize(
+    "covariance", [pytest.param(name, marks=() if name in QUICK_NAMES else pytest.mark.slow) for name in NAMES]
+)
 def test_every_covariance(covariance, tmp_path):
     X = signals(n_samples=260)
     y = numbers(X)
@@ -56,16 +63,24 @@ def test_every_covariance(covariance, tmp_path):
     check(model, X, tmp_path / "model", 1e-5 * y.std())
 
 
+PRECISION = {"covariance": "graphical_lasso", "use": "precision"}
 SHAPES = {
-    "one feature": (signals()[:, :1], numbers(signals()), {}),
-    "three values": (signals(n_values=3), numbers(signals(n_values=3)), {}),
-    "two outputs": (signals(), np.stack([numbers(signals()), signals()[:, 1]], 1), {}),
-    "layers": (signals(), numbers(signals()), {"hidden": (4, 3), "batch_norm": True, "activation": "leaky_relu"}),
-    "mean": (signals(), numbers(signals()), {"readout": "mean", "activation": "elu", "resample": "fixed"}),
-    "flatten": (signals(), numbers(signals()), {"readout": "flatten", "activation": "gelu", "mlp": ()}),
-    "no shifts": (signals(), numbers(signals()), {"order": 0, "activation": "tanh"}),
-    "precision": (signals(), numbers(signals()), {"covariance": "graphical_lasso", "use": "precision"}),
-    "realisations": (signals(), numbers(signals()), {"covariance": "acv", "resample": "forward"}),
+    "one feature": (signals()[:, :1], numbers(signals()), {"order": 0, "activation": "tanh"}),
+    "three values": (
+        signals(n_values=3),
+        numbers(signals(n_values=3)),
+        {"hidden": (4, 3), "batch_norm": True, "activation": "leaky_relu", **PRECISION},
+    ),
+    "two outputs": (
+        signals(),
+        np.stack([numbers(signals()), signals()[:, 1]], 1),
+        {"readout": "flatten", "activation": "gelu", "mlp": ()},
+    ),
+    "realisations": (
+        signals(),
+        numbers(signals()),
+        {"readout": "mean", "activation": "elu", "covariance": "acv", "resample": "forward"},
+    ),
 }
 
 
@@ -75,7 +90,7 @@ def test_every_shape(X, y, options, tmp_path):
     check(model, X, tmp_path / "model", 1e-5 * y.std(0).min())
 
 
-@pytest.mark.parametrize("kind", ["lowrank", "csr", "dense"])
+@pytest.mark.parametrize("kind", ["lowrank", "csr", pytest.param("dense", marks=pytest.mark.slow)])
 def test_large_matrices(kind, tmp_path, monkeypatch):
     """More features than the limits, which are lower here."""
     monkeypatch.setattr(_plain_shift, "DENSE_NODES", 10)
@@ -90,6 +105,7 @@ def test_large_matrices(kind, tmp_path, monkeypatch):
     check(model, X, tmp_path / "model", 1e-5 * y.std())
 
 
+#: `make test-slow` runs those that are written as others are: objects as their text, numbers as truth values.
 LABELS = {
     "integers": np.array([3, 7, 9]),
     "text": np.array(["b", "é", "a b"]),
@@ -99,7 +115,13 @@ LABELS = {
 }
 
 
-@pytest.mark.parametrize("classes", LABELS.values(), ids=LABELS)
+@pytest.mark.parametrize(
+    "classes",
+    [
+        pytest.param(labels, id=name, marks=pytest.mark.slow if name in ("objects", "numbers") else ())
+        for name, labels in LABELS.items()
+    ],
+)
 def test_labels_of_every_kind(classes, iris, tmp_path):
     pytest.importorskip("onnxscript")
     X, y = iris
@@ -111,33 +133,28 @@ def test_labels_of_every_kind(classes, iris, tmp_path):
         np.testing.assert_allclose(found["probabilities"], model.predict_proba(rows), atol=1e-5)
         assert found["label"].tolist() == model.predict(rows).tolist()
     assert json.loads(about["classes"]) == model.classes_.tolist()
-    model.export(tmp_path / "m.pt2")
-    np.testing.assert_allclose(run_pt2(tmp_path / "m.pt2", X), model.predict_proba(X), atol=1e-5)
+    if classes.dtype.kind == "U":  # a .pt2 file only says their names
+        extra = {"classes": ""}
+        model.export(tmp_path / "m.pt2")
+        program = torch.export.load(tmp_path / "m.pt2", extra_files=extra).module()
+        np.testing.assert_allclose(run_program(program, X), model.predict_proba(X), atol=1e-5)
+        assert json.loads(extra["classes"]) == model.classes_.tolist()
 
 
-def test_double_precision(tmp_path):
-    pytest.importorskip("onnxscript")
-    X = signals()
-    model = SVNNRegressor(**QUICK).fit(X, numbers(X))
-    model.export(tmp_path / "m.onnx", dtype=torch.float64)
-    found = run_onnx(tmp_path / "m.onnx", X, np.float64)[0]["prediction"]
-    np.testing.assert_allclose(found, model.predict(X), rtol=1e-10)
-    model.export(tmp_path / "m.pt2", dtype=torch.float64)
-    np.testing.assert_allclose(run_pt2(tmp_path / "m.pt2", X, np.float64), model.predict(X), rtol=1e-10)
-
-
-def test_files_say_what_they_are(tmp_path, capfd):
+def test_double_precision_and_what_files_say_of_themselves(tmp_path, capfd):
     pytest.importorskip("onnxscript")
     names = [f"column {i}" for i in range(7)]
     X = pd.DataFrame(signals(), columns=names)
     model = SVNNRegressor(**QUICK).fit(X, numbers(signals()))
-    model.export(str(tmp_path / "m.onnx"))
-    _, about = run_onnx(tmp_path / "m.onnx", signals())
+    model.export(str(tmp_path / "m.onnx"), dtype=torch.float64)
+    found, about = run_onnx(tmp_path / "m.onnx", signals(), np.float64)
+    np.testing.assert_allclose(found["prediction"], model.predict(X), rtol=1e-10)
     assert about["svnn"] == svnn.__version__ and about["estimator"] == "SVNNRegressor"
     assert json.loads(about["feature_names"]) == names and "classes" not in about
-    model.export(tmp_path / "m.pt2")
+    model.export(tmp_path / "m.pt2", dtype=torch.float64)
     extra = dict.fromkeys(("svnn", "feature_names"), "")
-    torch.export.load(tmp_path / "m.pt2", extra_files=extra)
+    program = torch.export.load(tmp_path / "m.pt2", extra_files=extra).module()
+    np.testing.assert_allclose(run_program(program, signals(), np.float64), model.predict(X), rtol=1e-10)
     assert extra["svnn"] == svnn.__version__ and json.loads(extra["feature_names"]) == names
     assert capfd.readouterr() == ("", "")  # nothing about packages that are not needed
     assert sorted(os.listdir(tmp_path)) == ["m.onnx", "m.pt2"]

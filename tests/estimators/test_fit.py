@@ -123,7 +123,9 @@ def test_an_indefinite_precomputed_matrix_is_used_as_it_is(data):
 def test_stochastic_training(data, resample, covariance):
     X, y = data
     models = [
-        SVNNRegressor(covariance=covariance, resample=resample, hidden=(8, 8), max_epochs=20, random_state=1).fit(X, y)
+        SVNNRegressor(
+            covariance=covariance, resample=resample, members=2, hidden=(4, 4), max_epochs=4, random_state=1
+        ).fit(X, y)
         for _ in range(2)
     ]
     np.testing.assert_array_equal(models[0].predict(X), models[1].predict(X))
@@ -133,7 +135,9 @@ def test_stochastic_training(data, resample, covariance):
 def test_resampling_changes_the_training(data):
     X, y = data
     losses = [
-        SVNNRegressor(covariance=RCV(p=0.5), resample=r, **QUICK).fit(X, y).history_["train_loss"][-1]
+        SVNNRegressor(covariance=RCV(p=0.5), resample=r, **{**QUICK, "max_epochs": 6})
+        .fit(X, y)
+        .history_["train_loss"][-1]
         for r in ("fixed", "epoch", "forward", "shift")
     ]
     assert len(set(losses)) == 4
@@ -168,6 +172,14 @@ def test_units_do_not_matter(data):
     units = 10.0 ** np.arange(-3, 3)
     b = SVNNRegressor(**QUICK).fit(X * units + 5, 100 * y).predict(X * units + 5)
     np.testing.assert_allclose(b, 100 * a, rtol=1e-2)
+
+
+@pytest.mark.parametrize("members", [1, 2])
+def test_missing_groups_are_named(data, members):
+    X, y = data[:2]
+    for groups in (np.where(np.arange(len(y)) < 3, np.nan, np.arange(len(y)) % 5), ["a", "b", None] * (len(y) // 3)):
+        with pytest.raises(ValueError, match=r"groups holds (3|40) missing values; leave these rows out"):
+            SVNNRegressor(members=members, max_epochs=1).fit(X, y, groups=groups)
 
 
 def test_groups_stay_together(data):

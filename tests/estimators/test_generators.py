@@ -33,7 +33,7 @@ def test_fits_in_threads_are_those_of_one_after_the_other(model, data):
     def fit(seed):
         return clone(model).set_params(random_state=seed).fit(X, y).predict(X)
 
-    seeds = [0, 1, 2, 0, 1, 2, 0, 1]
+    seeds = [0, 1, 0, 1]
     expected = {seed: fit(seed) for seed in set(seeds)}
     before = states()
     with ThreadPoolExecutor(4) as pool:
@@ -46,7 +46,7 @@ def test_fits_in_threads_are_those_of_one_after_the_other(model, data):
 
 
 @pytest.mark.parametrize("model", each(REGRESSORS) + each(CLASSIFIERS))
-@pytest.mark.parametrize("seed", [0, None, np.random.RandomState(0), np.random.default_rng(0)], ids=str)
+@pytest.mark.parametrize("seed", [0, None], ids=str)
 def test_no_global_generator_moves(model, seed, data, tmp_path):
     X, y = data
     y = (y > 100).astype(int) if hasattr(model, "classes_") or "Classifier" in type(model).__name__ else y
@@ -74,7 +74,9 @@ def test_what_the_global_generators_hold_does_not_matter(data):
 def test_random_states_of_every_kind(data):
     X, y = data
     for make in (np.random.RandomState, np.random.default_rng, torch.Generator().manual_seed):
+        before = states()
         a, b = (SVNNRegressor(max_epochs=3, random_state=make(seed)).fit(X, y).predict(X) for seed in (5, 5))
+        assert states() == before
         np.testing.assert_array_equal(a, b)
     a, b = (SVNNRegressor(max_epochs=3, blend=False).fit(X, y).predict(X) for _ in range(2))
     assert not np.array_equal(a, b)

@@ -17,7 +17,7 @@ from svnn.estimators._model_file import ModelFileError
 from svnn.nn import SVNN, Members
 from svnn.stability import certificate, network_response
 
-QUICK = {"max_epochs": 4, "members": 3, "device": "cpu", "random_state": 0}
+QUICK = {"max_epochs": 4, "members": 3, "blend": False, "device": "cpu", "random_state": 0}
 
 
 @pytest.fixture(scope="module")
@@ -47,7 +47,7 @@ def blended(data):
     """Four members with edges, four without, and a linear model, of which all count."""
     X, rng = data[0], np.random.default_rng(1)
     target = X[:, 0] + np.sin(2 * X[:, 1]) + np.tanh(X[:, 2] * X[:, 3]) + 0.1 * rng.standard_normal(90)
-    model = SVNNRegressor(**QUICK | {"members": 8, "max_epochs": 30}).fit(X, target)
+    model = SVNNRegressor(**QUICK | {"members": 8, "blend": True, "max_epochs": 30}).fit(X, target)
     weights = np.array([0.1] * 4 + [0.05] * 4 + [0.4])
     model.module_.weights.copy_(torch.from_numpy(weights))
     model.blend_ = {"with edges": 0.4, "without edges": 0.2, "linear": 0.4}
@@ -138,7 +138,7 @@ def test_rows_do_not_depend_on_the_rows_beside_them(name, data, monkeypatch, req
 @pytest.mark.parametrize("kind", [SVNNRegressor, SVNNClassifier])
 def test_the_same_seed_gives_the_same_numbers(kind, members, data):
     X, y = data
-    options = QUICK | {"members": members}
+    options = QUICK | {"members": members, "blend": members == 8}
     models = [kind(**options | {"random_state": seed}).fit(X, targets(kind, y)) for seed in (0, 0, 1)]
     for a, b, c in zip(*(model.module_.parameters() for model in models), strict=True):
         assert torch.equal(a, b) and not torch.equal(a, c)
@@ -152,7 +152,7 @@ def test_the_same_seed_gives_the_same_numbers(kind, members, data):
     "options", [{}, {"batch_norm": True}, {"hidden": (4, 4)}, {"activation": "gelu"}, {"validation_fraction": 0.0}]
 )
 def test_members_differ_in_all_ways_to_train(options, data):
-    model = SVNNRegressor(**QUICK | options).fit(*data)
+    model = SVNNRegressor(**QUICK | {"max_epochs": 30} | options).fit(*data)
     for name, *values in zip(
         model.module_.networks[0].state_dict(), *(m.state_dict().values() for m in model.module_.networks), strict=True
     ):

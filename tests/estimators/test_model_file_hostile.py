@@ -15,7 +15,7 @@ from safetensors.torch import load_file, save_file
 
 import svnn
 from model_files import X, classifier, forge, read, regressor
-from svnn import ModelFileError
+from svnn import ACV, HardThreshold, ModelFileError, SVNNRegressor
 from svnn.estimators import _model_file
 
 
@@ -313,3 +313,38 @@ def test_any_value_in_the_header_is_refused_or_harmless(whole, data):
         return
     predicted = model.predict(X)
     assert predicted.shape == (len(X),) and np.isfinite(predicted).all()
+
+
+def test_strange_data_to_draw_from(path):
+    covariance = ACV(dense_limit=3, density=0.5, random_state=0)
+    small = SVNNRegressor(covariance=covariance, use="covariance", members=1, max_epochs=1, random_state=0)
+    small.fit(X, X[:, 0]).save(path)
+    tensors, header = read(path)
+    data, key = header["covariance_estimator"]["observations"], "covariance_estimator.observations"
+    strange = [{name: value} for name in ("n_features", "n_values", "scale", "n_samples") for value in (-1, "1", None)]
+    strange += [{"dtype": "float16"}, {"as_tensor": 1}, {"panels": 3}, {"extra": 1}, {"Z": {"array": key + ".unit"}}]
+    for change in strange:
+        other = copy.deepcopy(header)
+        other["covariance_estimator"]["observations"] = data | change
+        forge(path, tensors, other)
+        with pytest.raises(ModelFileError):
+            svnn.load(path)
+    for name, spoil in (("Z", lambda Z: Z[:3]), ("Z", lambda Z: Z / 0), ("weight", lambda w: w.double())):
+        other = copy.deepcopy(header)
+        forge(path, tensors | {f"{key}.{name}": spoil(tensors[f"{key}.{name}"]).contiguous()}, other)
+        with pytest.raises(ModelFileError):
+            svnn.load(path)
+    forge(path, tensors, header)
+    assert svnn.load(path).covariance_estimator_.sample(0).shape == (5, 5)
+
+
+@pytest.mark.parametrize("part", ["indices", "indptr"])
+def test_sparse_matrices_that_point_outside(path, part):
+    covariance = HardThreshold(density=0.5, sparse_output=True)
+    small = SVNNRegressor(covariance=covariance, use="covariance", members=1, max_epochs=1, random_state=0)
+    small.fit(X, X[:, 0]).save(path)
+    tensors, header = read(path)
+    tensors[f"covariance.{part}"][2] = 10**6
+    forge(path, tensors, header)
+    with pytest.raises(ModelFileError, match="covariance is a damaged sparse matrix"):
+        svnn.load(path)

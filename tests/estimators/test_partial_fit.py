@@ -29,7 +29,7 @@ KINDS = [
     (SVNNRegressor, {}),
     (SVNNRegressor, {"members": 1, "use": "covariance"}),
     (SVNNRegressor, {"members": 1}),
-    (SVNNRegressor, {"members": 2, "hidden": (6, 6)}),
+    (SVNNRegressor, {"members": 1, "hidden": (6, 6)}),
     (SVNNClassifier, {}),
     (SVNNClassifier, {"members": 1}),
 ]

@@ -145,8 +145,11 @@ def test_models_are_stored(per, kind, tmp_path):
     np.testing.assert_array_equal(svnn.load(tmp_path / "model").predict(X, **own), model.predict(X, **own))
 
 
-@pytest.mark.parametrize("kind", [SVNNRegressor, SVNNClassifier])
-@pytest.mark.parametrize("options", [{}, {"hidden": (3, 2), "batch_norm": True, "readout": "mean"}], ids=["one", "two"])
+@pytest.mark.parametrize(
+    ("kind", "options"),
+    [(SVNNRegressor, {"hidden": (3, 2), "batch_norm": True, "readout": "mean"}), (SVNNClassifier, {})],
+    ids=["two", "one"],
+)
 def test_exported_models_take_the_matrices(data, kind, options, tmp_path):
     X, y, shift = data
     y = y if kind is SVNNRegressor else np.where(y > 0, "up", "down")

@@ -13,7 +13,7 @@ from sklearn.covariance import LedoitWolf
 from sklearn.exceptions import NotFittedError
 
 import svnn
-from svnn import RCV, HardThreshold, ModelFileError, SVNNClassifier, SVNNRegressor
+from svnn import ACV, RCV, HardThreshold, ModelFileError, SVNNClassifier, SVNNRegressor
 
 QUICK = {"max_epochs": 5, "hidden": (8,), "random_state": 0}
 
@@ -56,6 +56,7 @@ def test_round_trip(parameters, X, path, capsys):
     np.testing.assert_array_equal(again.predict(X), model.predict(X))
     np.testing.assert_array_equal(again.embed(X), model.embed(X))
     assert again.history_ == model.history_ and again.n_iter_ == model.n_iter_
+    assert again.operator_.scale == model.operator_.scale
     C, D = (c if isinstance(c, np.ndarray) else c.toarray() for c in (again.covariance_, model.covariance_))
     np.testing.assert_array_equal(C, D)
     unstored = ("callbacks", "random_state")
@@ -74,6 +75,21 @@ def test_labels_survive(labels, as_object, X, path):
     assert again.classes_.dtype == model.classes_.dtype
     np.testing.assert_array_equal(again.predict(X), model.predict(X))
     assert again.class_weight == model.class_weight
+
+
+@pytest.mark.parametrize("halflife", [None, 20])
+def test_realisations_from_tiles_survive(halflife, rng, path):
+    X = rng.standard_normal((40, 5)) * [1, 2, 3, 4, 1e30]
+    covariance = ACV(dense_limit=3, density=0.5, random_state=0, halflife=halflife)
+    model = SVNNRegressor(covariance=covariance, members=1, use="covariance", **QUICK).fit(X, X[:, 0])
+    model.save(path)
+    again, before = svnn.load(path).covariance_estimator_, model.covariance_estimator_
+    for seed in (0, 1):
+        found, expected = again.sample(seed), before.sample(seed)
+        assert found.nnz > 5 and (found != expected).nnz == 0 and found.dtype == expected.dtype
+    del again._observations_
+    with pytest.raises(ValueError, match=r"without the data that it draws from .* fit it again"):
+        again.sample()
 
 
 def test_feature_names_survive(X, path):

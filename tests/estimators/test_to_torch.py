@@ -7,6 +7,7 @@ import io
 import pickle
 import subprocess
 import sys
+from itertools import cycle
 
 import numpy as np
 import pytest
@@ -14,6 +15,7 @@ import torch
 
 from inspected_models import QUICK, REGRESSORS, numbers, signals
 from svnn import ACV, HardThreshold, SVNNClassifier, SVNNRegressor, load
+from svnn.covariance._resolve import NAMES
 from svnn.estimators import _plain_shift
 from svnn.estimators._plain_shift import DenseProduct, LowRankProduct, Powers, SparseProduct, StackedShifts, plain_shift
 from svnn.nn import Members
@@ -42,18 +44,28 @@ def outputs(model, X, dtype=torch.float64):
     return model.to_torch(dtype)(torch.as_tensor(X)).numpy()
 
 
-@pytest.mark.parametrize("options", MODELS.values(), ids=MODELS)
-@pytest.mark.parametrize("n_values", [None, 3], ids=["one value", "three values"])
+#: Every other model has one value a node, the others three.
+@pytest.mark.parametrize(("options", "n_values"), [*zip(MODELS.values(), cycle([3, None]), strict=False)], ids=MODELS)
 def test_predictions_are_those_of_the_model(options, n_values):
     X = signals(n_samples=260, n_values=n_values)  # of which enough are held out to blend
     y = numbers(X)
-    model = counting(SVNNRegressor(**{**QUICK, **options}).fit(X, y))
+    model = counting(SVNNRegressor(**{**QUICK, "max_epochs": 3, **options}).fit(X, y))
     expected, spread = model.predict(X), y.std()
     np.testing.assert_allclose(outputs(model, X), expected, rtol=0, atol=1e-9 * spread)
     single = outputs(model, X, torch.float32)
     assert single.dtype == np.float32
     np.testing.assert_allclose(single, expected, rtol=0, atol=1e-5 * spread)
     np.testing.assert_allclose(outputs(model, X[:1]), expected[:1], rtol=0, atol=1e-9 * spread)
+
+
+def test_predictions_on_every_covariance():
+    X = signals(n_samples=260)
+    y = numbers(X)
+    for covariance in NAMES:
+        model = counting(SVNNRegressor(**{**QUICK, "max_epochs": 2}, covariance=covariance).fit(X, y))
+        np.testing.assert_allclose(outputs(model, X), model.predict(X), rtol=0, atol=1e-9 * y.std(), err_msg=covariance)
+        single = outputs(model, X, torch.float32)
+        np.testing.assert_allclose(single, model.predict(X), rtol=0, atol=1e-5 * y.std(), err_msg=covariance)
 
 
 @pytest.mark.parametrize("members", [1, 4])

@@ -45,6 +45,19 @@ MODES = {
 }
 
 
+#: All modes for the network, two for every other model; `make test-slow` runs the rest.
+PAIRS = [
+    pytest.param(
+        *parameter.values,
+        mode,
+        id=f"{parameter.id}-{mode}",
+        marks=() if place == 0 or (place + 3 * k) % len(MODES) in (0, 1) else pytest.mark.slow,
+    )
+    for place, parameter in enumerate(each(REGRESSORS) + each(CLASSIFIERS))
+    for k, mode in enumerate(MODES)
+]
+
+
 def use(model, X, y):
     """Fit a model and return what it says."""
     model.fit(X, y)
@@ -55,8 +68,7 @@ def use(model, X, y):
     return found
 
 
-@pytest.mark.parametrize("mode", MODES)
-@pytest.mark.parametrize("model", each(REGRESSORS) + each(CLASSIFIERS))
+@pytest.mark.parametrize(("model", "mode"), PAIRS)
 def test_the_same_numbers_in_every_mode(model, mode, data):
     X, y = data[0], (data[1] > 100 if "Classifier" in type(model).__name__ else data[1])
     expected = use(clone(model), X, y)
@@ -94,10 +106,11 @@ def test_models_are_stored_and_read_in_every_mode(mode, data, tmp_path):
 def test_wide_data_in_every_mode(rng):
     X = rng.standard_normal((30, 400))
     y = X[:, 0]
-    for covariance in (HardThreshold(density=0.01), "acv", "sample"):
-        model = SVNNRegressor(covariance=covariance, max_epochs=2, random_state=0)
+    modes = list(MODES.values())
+    for k, covariance in enumerate((HardThreshold(density=0.01), "acv", "sample")):
+        model = SVNNRegressor(covariance=covariance, members=2, max_epochs=2, random_state=0)
         expected = use(clone(model), X, y)
-        for mode in MODES.values():
+        for mode in modes[k::3]:
             with mode():
                 found = use(clone(model), X, y)
             for a, b in zip(found, expected, strict=True):

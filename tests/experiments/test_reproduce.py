@@ -11,6 +11,8 @@ from svnn.experiments._reproduce import Prepared, Request, prepare, report, run_
 from svnn.experiments._runner import Outcome
 from svnn.experiments._settings import Settings
 
+pytestmark = pytest.mark.usefixtures("quick_workers")
+
 QUICK = {"quick": True, "jobs": 1}
 
 
@@ -55,7 +57,8 @@ def test_data_that_were_asked_for_must_be_there_others_are_skipped(tmp_path, mon
     assert "skipping dsads, ixi" in (said := capsys.readouterr().out) and "SVNN_DATA" in said
 
 
-def test_a_finished_experiment_is_not_run_again_and_other_settings_are_refused(tmp_path, capsys):
+def test_a_finished_experiment_is_not_run_again_and_other_settings_are_refused(tmp_path, monkeypatch):
+    monkeypatch.setattr("svnn.experiments.q_insights.plots", lambda found, settings: {})
     assert reproduce("q-insights", tmp_path, **QUICK) == 0
     folder = tmp_path / "q-insights"
     before = {name: (folder / name).read_bytes() for name in ("results.jsonl", "results.csv", "summary.csv")}

@@ -1,8 +1,8 @@
 from __future__ import annotations
 
 import json
+import multiprocessing
 import os
-import random
 import signal
 import subprocess
 import sys
@@ -12,12 +12,14 @@ from dataclasses import asdict, replace
 import pytest
 import toys
 
+from svnn import _workers
 from svnn._jobs import Job, derive_seed
 from svnn.experiments import _runner
 from svnn.experiments._run_folder import RunFolder
 from svnn.experiments._runner import run
 from svnn.experiments._settings import Settings
 
+pytestmark = pytest.mark.usefixtures("quick_workers")
 SETTINGS = toys.ToySettings(repeats=2, pause=0.0)
 
 
@@ -25,34 +27,18 @@ def lines(folder):
     return [json.loads(line) for line in (folder / "results.jsonl").read_text().splitlines()]
 
 
-def start(folder, jobs):
-    command = [sys.executable, toys.__file__, str(folder), str(jobs)]
+def start(folder, jobs, pause=0.05, lines=0):
+    command = [sys.executable, toys.__file__, *map(str, (folder, jobs, pause, lines))]
     return subprocess.Popen(command, start_new_session=True, stderr=subprocess.PIPE)
 
 
 def test_a_run_that_is_killed_again_and_again_ends_with_the_bytes_of_one_that_was_not(tmp_path):
     whole, broken = tmp_path / "whole", tmp_path / "broken"
     assert start(whole, 1).wait(120) == 0
-    pick, kills = random.Random(1), 0
-    for _ in range(4):
-        process = start(broken, 2)
-        deadline = time.monotonic() + 60
-        # Wait for a new line, so that the moment is somewhere within the jobs and not in the imports.
-        path = broken / "results.jsonl"
-        before = path.stat().st_size if path.exists() else 0
-        while process.poll() is None and time.monotonic() < deadline:
-            if path.exists() and path.stat().st_size > before:
-                break
-            time.sleep(0.005)
-        time.sleep(pick.uniform(0, 0.4))
-        if process.poll() is not None:
-            break
-        os.killpg(process.pid, signal.SIGKILL)
-        process.wait()
-        kills += 1
-    else:
-        assert start(broken, 2).wait(120) == 0
-    assert kills >= 2
+    for new in (1, 6):  # at the start, and in the middle; jobs are under way in two workers
+        assert start(broken, 2, lines=new).wait(120) == -signal.SIGKILL
+    assert 7 <= len(lines(broken)) < 16
+    assert start(broken, 2).wait(120) == 0
     for name in ("results.csv", "summary.csv"):
         assert (broken / name).read_bytes() == (whole / name).read_bytes()
     done = [line["name"] for line in lines(broken)]
@@ -66,7 +52,7 @@ def test_a_torn_last_line_is_cut_off_and_its_job_run_again(tmp_path):
     path.write_bytes(whole[:-20])
     second = run("toys", toys.plan, SETTINGS, tmp_path, workers=2)
     assert second.rows == first.rows
-    assert len(path.read_bytes().splitlines()) == len(whole.splitlines())
+    assert len(lines(tmp_path)) == len(whole.splitlines())  # each can be read
 
 
 def test_a_damaged_line_in_the_middle_is_an_error_that_names_it(tmp_path):
@@ -126,7 +112,7 @@ def test_the_manifest_says_what_was_run(tmp_path):
 
 
 def test_ctrl_c_leaves_what_was_finished_and_no_process(tmp_path):
-    process = start(tmp_path, 2)
+    process = start(tmp_path, 2, pause=3.0)
     while process.poll() is None and not (tmp_path / "results.jsonl").exists():
         time.sleep(0.01)
     os.killpg(process.pid, signal.SIGINT)
@@ -150,7 +136,9 @@ def test_seeds_follow_from_names_alone():
     assert len({derive_seed(0, name, i) for name in "abc" for i in range(100)}) == 300
 
 
-def test_workers_use_one_thread_however_many_there_are(tmp_path):
+def test_workers_use_one_thread_however_many_there_are(tmp_path, monkeypatch):
+    monkeypatch.setattr(_workers, "mp", multiprocessing)  # new processes, whose environment says so
+
     def plan(settings, rows):
         return [Job(toys.threads, {"repeat": r}) for r in range(2)]
 

@@ -1,4 +1,7 @@
-"""Jobs that take a moment, fail or die, for the tests of the runner; `python toys.py FOLDER JOBS` runs them."""
+"""Jobs that take a moment, fail or die, for the tests of the runner.
+
+``python toys.py FOLDER JOBS PAUSE LINES`` runs them, and is killed with its workers once it has written LINES lines.
+"""
 
 from __future__ import annotations
 
@@ -13,6 +16,7 @@ import numpy as np
 import pandas as pd
 
 from svnn._jobs import Job, derive_seed
+from svnn.experiments._run_folder import RunFolder
 from svnn.experiments._runner import run
 from svnn.experiments._settings import Settings
 from svnn.experiments._summaries import summarise, write_csv
@@ -67,8 +71,22 @@ def write(outcome, folder):
     write_csv(folder / "summary.csv", summarise(rows, ["model"], ["score"]))
 
 
+def killed_after(lines):
+    """Let SIGKILL end this process and its workers right after it has written so many lines."""
+    append, left = RunFolder.append, [lines]
+
+    def then_die(store, record):
+        append(store, record)
+        left[0] -= 1
+        if left[0] == 0:
+            os.killpg(0, signal.SIGKILL)
+
+    RunFolder.append = then_die
+
+
 if __name__ == "__main__":
     # Where the tests run in the background of a shell, what they start would not hear Ctrl-C.
     signal.signal(signal.SIGINT, signal.default_int_handler)
-    target = Path(sys.argv[1])
-    write(run("toys", plan, ToySettings(repeats=5, pause=0.5), target, workers=int(sys.argv[2])), target)
+    target, workers, pause, lines = Path(sys.argv[1]), int(sys.argv[2]), float(sys.argv[3]), int(sys.argv[4])
+    killed_after(lines)
+    write(run("toys", plan, ToySettings(repeats=5, pause=pause), target, workers=workers), target)

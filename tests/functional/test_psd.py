@@ -136,22 +136,22 @@ DEGENERATE = {
 
 
 @pytest.mark.parametrize("kind", DEGENERATE)
-@pytest.mark.parametrize("factor", [1.0, 1e-170, 1e200])
-def test_the_smallest_eigenvalue_is_never_too_large(kind, factor):
+def test_the_smallest_eigenvalue_is_never_too_large(kind):
     C = sp.csr_array(DEGENERATE[kind]())
     C = (C + C.T) / 2
     values = np.linalg.eigvalsh(C.toarray())
     size = np.abs(values).max()
-    found = F.smallest_eigenvalue(C * factor) / factor
-    assert found <= values[0] + 1e-12 * size
-    assert found >= values[0] - (1e-4 if kind == "cycle" or kind == "direct sum" else 2e-9) * size
+    for factor in (1.0, 1e-170, 1e200):
+        found = F.smallest_eigenvalue(C * factor) / factor
+        assert found <= values[0] + 1e-12 * size
+        assert found >= values[0] - (1e-4 if kind == "cycle" or kind == "direct sum" else 2e-9) * size
     np.testing.assert_array_equal(found, F.smallest_eigenvalue(C * factor) / factor)
 
 
-@pytest.mark.parametrize("seed", range(3))
+@pytest.mark.parametrize("seed", range(2))
 def test_large_components_beside_small_ones(seed):
-    rng = np.random.default_rng(seed)
-    blocks = [indefinite(int(n), seed + i, 0.02) for i, n in enumerate(rng.integers(1, 400, 20))]
+    sizes = (1, 1, 3, 3, 60, 256, 257, 320)
+    blocks = [indefinite(n, seed + i, 0.02) for i, n in enumerate(sizes)]
     C = permuted(sp.block_diag(blocks), seed)
     truth = min(lowest(block) for block in blocks)
     assert truth - 1e-7 <= F.smallest_eigenvalue(C) <= truth + 1e-12

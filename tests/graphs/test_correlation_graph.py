@@ -267,6 +267,67 @@ def test_names_that_come_twice_get_numbers():
     assert graph.names.tolist() == ["a", "b", "a-1"]
 
 
+@pytest.mark.parametrize(
+    ("labels", "names"),
+    [
+        (["a", "b", "a", "a-1"], ["a", "b", "a-2", "a-1"]),
+        ([1990, 1991, 1990, 7], ["1990", "1991", "1990-1", "7"]),
+        (["a", 2, None, 1.5], ["a", "2", "None", "1.5"]),
+        ([0, 1, 2, 3], None),
+    ],
+    ids=str,
+)
+def test_labels_of_a_frame_are_its_names(labels, names):
+    frame = pd.DataFrame(data(n=4), columns=labels)
+    found = correlation_graph(frame, top_k=1)
+    assert (None if found.names is None else found.names.tolist()) == names
+    np.testing.assert_array_equal(found.matrix.toarray(), correlation_graph(data(n=4), top_k=1).matrix.toarray())
+
+
+@pytest.mark.parametrize("make", [lambda table, path: table, lambda table, path: path], ids=["table", "file"])
+def test_arrow_tables_may_have_a_name_twice(make, tmp_path):
+    pa, pq = pytest.importorskip("pyarrow"), pytest.importorskip("pyarrow.parquet")
+    table = pa.Table.from_arrays([pa.array(column) for column in data(n=3).T], names=["a", "b", "a"])
+    pq.write_table(table, tmp_path / "x.parquet")
+    found = correlation_graph(make(table, tmp_path / "x.parquet"), top_k=1)
+    assert found.names.tolist() == ["a", "b", "a-1"]
+    np.testing.assert_array_equal(found.matrix.toarray(), correlation_graph(data(n=3), top_k=1).matrix.toarray())
+
+
+def test_elsewhere_a_name_that_comes_twice_is_an_error():
+    with pytest.raises(ValueError, match="HardThreshold: X has several columns named 'a'; rename them"):
+        HardThreshold().fit(pd.DataFrame(data(n=3), columns=["a", "b", "a"]))
+
+
+@pytest.mark.parametrize("t", [30, 1000])
+def test_columns_that_are_the_same_have_a_correlation_of_one(t, engine, tmp_path):
+    rng = np.random.default_rng(t)
+    X = np.tile(rng.standard_normal((t, 30)), 5) * rng.uniform(-9, 9, 150) + rng.uniform(-5, 5, 150)
+    for out in (None, tmp_path / "edges.csv", tmp_path / "edges.npz"):
+        found = correlation_graph(X, threshold=1.0, out=out)
+        assert found.n_edges == 300 and (found.degrees == 4).all() and found.threshold == 1.0
+
+
+@pytest.mark.parametrize("threshold", [0.2, 0.6])
+def test_a_correlation_equal_to_the_threshold_is_an_edge(threshold, engine):
+    start = np.random.default_rng(0).standard_normal((40, 31))
+    basis = np.linalg.qr(np.column_stack([np.ones(40), start]))[0][:, 1:]  # orthogonal, of mean zero
+    X = basis[:, :1] * threshold + basis[:, 1:] * np.sqrt(1 - threshold**2)
+    X = np.column_stack([basis[:, 0], X])  # feature 0 has that correlation with all others
+    assert correlation_graph(X, threshold=threshold).degrees[0] == 30
+    assert correlation_graph(X, threshold=threshold + 1e-5).degrees[0] == 0
+
+
+@pytest.mark.parametrize("choice", [{"density": 1.0}, {"edges": 45}, {"top_k": 9}, {"top_k": 3}, {"threshold": 0.0}])
+def test_only_edges_that_are_there(choice, engine, tmp_path):
+    k = np.arange(600)
+    X = np.column_stack([wave(2 * np.pi * j * k / 600) for j in range(1, 5) for wave in (np.cos, np.sin)])
+    X = np.column_stack([X * np.pi + 0.3, X[:, :1] + X[:, 1:2], X[:, 2]])  # all others are uncorrelated
+    for out in (None, tmp_path / "edges.csv", tmp_path / "edges.npz"):
+        found = correlation_graph(X, out=out, **choice)
+        assert found.n_edges == 3 and found.degrees.tolist() == [1, 1, 1, 0, 0, 0, 0, 0, 2, 1]
+
+
 LIMITED = """
 import sys
 from pathlib import Path

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import sys
 
 import numpy as np
@@ -86,6 +87,131 @@ def test_edges_of_others_are_read(tmp_path):
     (tmp_path / "empty").mkdir()
     with pytest.raises(ValueError, match="without Parquet files"):
         read_edges(tmp_path / "empty")
+
+
+def listed(path, *rows):
+    path.write_text("\n".join(["source,target,weight", *rows]) + "\n")
+    return read_edges(path)
+
+
+def test_each_edge_counts_once(tmp_path):
+    graph = listed(tmp_path / "e.csv", "a,b,0.5", "b,a,0.5", "a,b,0.5000001", "b,c,-1", "", "c,c,7")
+    assert graph.names.tolist() == ["a", "b", "c"] and graph.n_edges == 2
+    np.testing.assert_array_equal(graph.matrix.toarray(), [[0, 0.5, 0], [0.5, 0, -1], [0, -1, 0]])
+    assert listed(tmp_path / "e.csv", "0,1,0.5", "1,0,0.5", "3,3,1").matrix.shape == (4, 4)
+    assert listed(tmp_path / "e.csv").matrix.shape == (0, 0)
+    assert listed(tmp_path / "e.csv", "a,b,1\rb,c,2\r\nc,d,3").n_edges == 3
+
+
+def test_numbers_of_nodes_and_names_of_digits(tmp_path):
+    assert listed(tmp_path / "e.csv", "0,2,0.5").names is None
+    for a, b in (("01", "1"), ('"1"', '"2"'), ("9999999999999", "1"), ("-1", "1"), ("1", "gene"), ("1.0", "2")):
+        graph = listed(tmp_path / "e.csv", f"{a},{b},0.5")
+        assert graph.names.tolist() == sorted(each.strip('"') for each in (a, b)) and graph.n_edges == 1
+
+
+@pytest.mark.parametrize("ends", [[10**13, 5], [-1, 5]])
+def test_numbers_of_other_tables_that_are_names(ends, tmp_path):
+    pd = pytest.importorskip("pandas")
+    pytest.importorskip("pyarrow")
+    frame = pd.DataFrame({"source": ends[:1], "target": ends[1:], "weight": [1]})
+    frame.to_parquet(tmp_path / "e.parquet")
+    graph = read_edges(tmp_path / "e.parquet")
+    assert graph.names.tolist() == sorted(map(str, ends)) and graph.matrix.toarray().tolist() == [[0, 1], [1, 0]]
+
+
+STRANGE = [
+    "1990",
+    "1991",
+    "1234567890123",
+    "01",
+    "1",
+    "",
+    "None",
+    "nan",
+    " a",
+    "a,b",
+    'a"b',
+    "a\nb",
+    "a\rb",
+    "é",
+    "-1",
+    "²",
+]
+
+
+@pytest.mark.parametrize("name", ["e.parquet", "e", "e.npz", "e.csv"])
+@pytest.mark.parametrize(
+    "names", [STRANGE, ["1990", "1991", "1992", "1993"], ["0", "1", "2"], ["3", "x", "y"]], ids=len
+)
+def test_names_come_back(name, names, tmp_path):
+    pytest.importorskip("pyarrow")
+    weights = np.triu(np.arange(1.0, len(names) ** 2 + 1).reshape(len(names), -1), 1)
+    written = write_edges(weights + weights.T, tmp_path / name, names)
+    found = read_edges(written.path)
+    order = [found.names.tolist().index(each) for each in names]
+    np.testing.assert_array_equal(found.matrix.toarray()[order][:, order], weights + weights.T)
+
+
+@pytest.mark.parametrize(
+    ("rows", "message"),
+    [
+        (["a,b"], r"e\.csv: line 2 has 2 values; it needs source, target and weight"),
+        (["a,b,1", "a,b,1,2"], "line 3 has 4 values"),
+        (["a,b,strong"], "line 2: the weight 'strong' is not a number"),
+        (["a,b,nan"], "NaN or infinite"),
+        (["a,b,1", "b,a,2"], "edge between 'a' and 'b' has two weights, 1.0 and 2.0; keep one"),
+        (["0,1,1", "1,0,2"], "edge between 0 and 1 has two weights"),
+        (["a,\0b," + "1" * 200_000], r"e\.csv: "),
+    ],
+)
+def test_what_is_no_list_of_edges(rows, message, tmp_path):
+    with pytest.raises(ValueError, match=message) as caught:
+        listed(tmp_path / "e.csv", *rows)
+    assert "\n" not in str(caught.value)
+    (tmp_path / "e.csv").write_bytes(b"source,target,weight\na,\xff,1\n")
+    with pytest.raises(ValueError, match=r"e\.csv: .*utf-8"):
+        read_edges(tmp_path / "e.csv")
+
+
+@pytest.mark.parametrize(
+    ("spoil", "message"),
+    [
+        (lambda columns, about: about.update(n_features=2), "numbers from 0 to 2, but there are 2 nodes"),
+        (lambda columns, about: about.update(n_features=10**13), "not what svnn writes"),
+        (lambda columns, about: about.update(names=["a"]), "not what svnn writes"),
+        (lambda columns, about: columns.update(source=[0, None]), "1 of its edges have no source"),
+        (lambda columns, about: columns.update(weight=[0.5, None]), "missing"),
+        (lambda columns, about: columns.update(source=["a", "z"]) or about.update(names=["a", "b", "c"]), "'z' is not"),
+    ],
+)
+def test_damaged_parquet(spoil, message, tmp_path):
+    pa, pq = pytest.importorskip("pyarrow"), pytest.importorskip("pyarrow.parquet")
+    columns, about = {"source": [0, 1], "target": [1, 2], "weight": [0.5, 1.0]}, {"n_features": 3}
+    spoil(columns, about)
+    table = pa.table(columns).replace_schema_metadata({b"svnn": json.dumps(about).encode()})
+    pq.write_table(table, tmp_path / "e.parquet")
+    with pytest.raises(ValueError, match=message):
+        read_edges(tmp_path / "e.parquet")
+
+
+@pytest.mark.parametrize(
+    ("change", "message"),
+    [
+        ({"indices": [1, 10**6, 1, 0]}, "an index of its columns is 1000000, but there are 3 columns"),
+        ({"indices": [1, 0, -(10**6), 0]}, "an index of its columns is -1000000"),
+        ({"indptr": [0, 10**6, 3, 4]}, "never fall"),
+        ({"data": [1.0, 2.0, 2.0, 1.0]}, "not symmetric"),
+        ({"shape": [3, 4]}, "square"),
+        ({"names": ["a"]}, "names has 1 entries"),
+    ],
+    ids=str,
+)
+def test_damaged_matrices(change, message, tmp_path):
+    parts = {"data": [1.0, 1.0, 2.0, 2.0], "indices": [1, 0, 2, 1], "indptr": [0, 1, 3, 4], "shape": [3, 3]}
+    np.savez(tmp_path / "e.npz", **{**parts, **change}, format=b"csr")
+    with pytest.raises(ValueError, match=rf"e\.npz: .*{message}"):
+        read_edges(tmp_path / "e.npz")
 
 
 def test_networkx():

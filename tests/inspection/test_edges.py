@@ -5,6 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 import scipy.sparse as sp
+import torch
 
 from inspected_models import QUICK, N, signals
 from svnn import SVNNClassifier, SVNNRegressor
@@ -101,12 +102,32 @@ def test_the_largest_edges_and_edges_by_name(default):
         ([(0, "age")], "edges holds 'age', which is not the name of a feature, such as 'x0'"),
         ([(0, 1, 2)], "edges must hold pairs of features"),
         (["ab"], "edges must hold pairs of features"),
+        ([1, 2], "edges must hold pairs of features, got 1"),
         (0, "edges must be at least 1, got 0"),
+        (1.5, "edges must be a number of edges or pairs of features, got 1.5"),
+        (np.array([[0, 1], [0, 2]]), r"edges holds \(0, 2\), which the model's covariance did not keep"),
+        (np.array([[0, 1, 1], [1, 2, 3]]), "edges must hold pairs of features"),
     ],
 )
 def test_edges_that_are_not_there(sparse, edges, message):
     with pytest.raises(ValueError, match=message):
         edge_contributions(sparse.model, sparse.X, edges=edges)
+
+
+def test_edges_in_every_form(sparse):
+    import pandas as pd
+
+    pairs = edge_contributions(sparse.model, sparse.X).edges[1:4]
+    expected = edge_contributions(sparse.model, sparse.X, edges=pairs.tolist())
+    named = np.array([[f"x{i}" for i in pair] for pair in pairs])
+    for form in (pairs, pairs[:, ::-1], torch.tensor(pairs), named, named.astype(object), pd.DataFrame(pairs)):
+        found = edge_contributions(sparse.model, sparse.X, edges=form)
+        np.testing.assert_array_equal(found.edges, pairs)
+        np.testing.assert_array_equal(found.contributions, expected.contributions)
+    for two in (np.int64(2), np.array(2)):
+        assert len(edge_contributions(sparse.model, sparse.X, edges=two).edges) == 2
+    for none in ([], np.empty((0, 2), dtype=int)):
+        assert edge_contributions(sparse.model, sparse.X, edges=none).contributions.shape == (60, 0)
 
 
 def test_no_edges_and_too_many(sparse, monkeypatch):

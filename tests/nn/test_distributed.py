@@ -10,25 +10,28 @@ import torch.multiprocessing as mp
 from torch import nn
 from torch.utils.data import DataLoader
 
-from distributed_networks import Held, Windows, alone, by_ddp, by_fabric, first, rows
+from distributed_networks import Held, Windows, alone, first, in_two_processes, rows
 from svnn import as_operator
 from svnn.nn import SVNN
 
-gloo = pytest.mark.skipif(not torch.distributed.is_available(), reason="torch was built without processes")
+
+@pytest.fixture(scope="module")
+def of_two(tmp_path_factory):
+    """The losses of two processes that train together, by the way they do it."""
+    if not torch.distributed.is_available():
+        pytest.skip("torch was built without processes")
+    folder = tmp_path_factory.mktemp("two")
+    mp.spawn(in_two_processes, (str(folder),), nprocs=2)
+    return torch.load(folder / "losses")
 
 
-@gloo
-def test_two_processes_train_as_one_with_all_rows(tmp_path):
-    mp.spawn(by_ddp, (str(tmp_path), "csr"), nprocs=2)
-    assert torch.load(tmp_path / "losses") == pytest.approx(alone(), rel=1e-4)
+def test_two_processes_train_as_one_with_all_rows(of_two):
+    assert of_two["ddp"] == pytest.approx(alone(), rel=1e-4)
 
 
-@gloo
-def test_fabric_trains_as_one_process_with_all_rows(tmp_path):
-    fabric = pytest.importorskip("lightning.fabric")
-    launcher = fabric.Fabric(accelerator="cpu", devices=2, strategy="ddp_spawn")
-    launcher.launch(by_fabric, str(tmp_path))
-    assert torch.load(tmp_path / "losses") == pytest.approx(alone(), rel=1e-4)
+def test_fabric_trains_as_one_process_with_all_rows(of_two):
+    pytest.importorskip("lightning.fabric")
+    assert of_two["fabric"] == pytest.approx(alone(), rel=1e-4)
 
 
 def test_losses_go_down():

@@ -90,6 +90,15 @@ def test_sequences_of_shifts(C):
         network(x, [op] * 3)
 
 
+def test_realisations_of_one_matrix_are_divided_by_one_number(C):
+    network = SVNN(1, 1, hidden=(8, 8), order=2).eval()
+    raw = SVNN(1, 1, hidden=(8, 8), order=2, normalize=False).eval()
+    raw.load_state_dict(network.state_dict())
+    x, small = torch.randn(4, 6, 1), 0.1 * np.eye(6)
+    norm = np.linalg.norm(C, 2)
+    torch.testing.assert_close(network(x, [C, small]), raw(x, [C / norm, small / norm]), rtol=1e-4, atol=1e-5)
+
+
 def test_batch_norm_normalises_each_value_over_samples_and_nodes():
     u = torch.randn(10, 6, 4) * 5 + 3
     v = NodeNorm(4)(u).reshape(-1, 4)

@@ -101,9 +101,28 @@ def test_derivatives_of_the_covariance(network, x):
     torch.testing.assert_close(found + found.T, expected + expected.T)
 
 
+#: Every kind of network, every backend, strictly and not; `make test-slow` runs the others.
+EXPORTED = {
+    "filter": [("csr", True)],
+    "eigenbasis": [("dense", False)],
+    "network": [("csr", False), ("lowrank", True)],
+    "members": [("auto", True)],
+}
+
+
+def test_export(name, network, x):
+    for backend, strict in EXPORTED[name]:
+        check_export(network, as_operator(matrix(), backend=backend), x, strict)
+
+
+@pytest.mark.slow
 @pytest.mark.parametrize("backend", BACKENDS[1:])
 @pytest.mark.parametrize("strict", [True, False])
-def test_export(network, shift, x, strict):
+def test_exports_of_all_backends(network, shift, x, strict):
+    check_export(network, shift, x, strict)
+
+
+def check_export(network, shift, x, strict):
     """The program has any batch size, and calls nothing of svnn."""
 
     class Held(nn.Module):

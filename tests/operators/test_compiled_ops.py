@@ -89,8 +89,11 @@ def signals(network):
 
 @pytest.mark.parametrize(
     ("name", "backend"),
-    [("two layers", backend) for backend in ("tensor", "dense", "csr", "lowrank")]
-    + [("weighted", "csr"), ("eigenbasis", "dense"), ("narrowing", "csr"), ("narrowing", "lowrank")],
+    [
+        *(("two layers", "tensor"), ("two layers", "csr"), ("eigenbasis", "dense"), ("narrowing", "lowrank")),
+        *(pytest.param(name, "csr", marks=pytest.mark.slow) for name in ("weighted", "narrowing")),
+        *(pytest.param("two layers", backend, marks=pytest.mark.slow) for backend in ("dense", "lowrank")),
+    ],
 )
 def test_a_shift_as_an_argument(graphs, name, backend):
     network = networks()[name]
@@ -101,7 +104,13 @@ def test_a_shift_as_an_argument(graphs, name, backend):
         assert all("svnn" in str(targets) for targets in graphs.targets)
 
 
-@pytest.mark.parametrize(("backend", "ready"), [("dense", False), ("csr", False), ("csr", True), ("lowrank", False)])
+@pytest.mark.parametrize(
+    ("backend", "ready"),
+    [
+        *(("dense", False), ("csr", True)),
+        *(pytest.param(backend, False, marks=pytest.mark.slow) for backend in ("csr", "lowrank")),
+    ],
+)
 def test_a_shift_that_the_module_holds(graphs, backend, ready):
     shift = as_operator(matrix(), backend=backend)
     shift = shift.normalized() if ready else shift.double()  # in another precision than the signals

@@ -205,11 +205,23 @@ def test_the_filter_stands_in_pygs_sequential(pyg):
 
 
 def test_edges_and_matrices_are_told_apart():
-    layer, x = CovarianceFilter(1, 1, order=1), torch.ones(2, 1)
-    integers = torch.tensor([[2, 1], [1, 3]])  # a matrix of two nodes; as edges it would need more of them
-    torch.testing.assert_close(layer(x, integers), layer(x, integers.float()))
+    layer, x = CovarianceFilter(1, 1, order=2), torch.tensor([[1.0], [3.0]])
+    for edges in ([[0, 1], [1, 0]], [[1, 0], [0, 1]], [[0, 1], [0, 1]], [[0, 0], [0, 0]]):  # of two nodes
+        expected = layer(x, from_edges(torch.tensor(edges), n_nodes=2))
+        for form in (torch.tensor(edges), torch.tensor(edges, dtype=torch.int32), np.array(edges)):
+            torch.testing.assert_close(layer(x, form), expected)
+            torch.testing.assert_close(layer(x, form, torch.ones(2)), expected)
+    with pytest.raises(ValueError, match="edge_index holds node 3, but there are 2 nodes"):
+        layer(x, torch.tensor([[2, 1], [1, 3]]))
+    matrix = torch.tensor([[1.0, 0.0], [0.0, 1.0]])
+    torch.testing.assert_close(layer(x, matrix), layer(x, as_operator(matrix)))
     edges = torch.tensor([[0, 1], [1, 0]])
-    torch.testing.assert_close(layer(x, edges, torch.ones(2)), layer(x, edges.float()))
+    for several in (torch.tensor([[0, 1, 1, 2], [1, 0, 2, 1]]), np.array([[0, 1, 1, 2], [1, 0, 2, 1]])):
+        assert layer(torch.ones(3, 1), several).shape == (3, 1)
+        with pytest.raises(ValueError, match=r"as the edges of a graph have; use svnn\.operators\.from_edges"):
+            as_operator(several)
+    with pytest.raises(ValueError, match="edge_index must be integers"):
+        from_edges(edges == 1)
     assert layer(torch.ones(4, 1), edges).shape == (4, 1)
     with pytest.raises(ValueError, match="edge_weight belongs to edges"):
         layer(x, torch.eye(2), torch.ones(2))

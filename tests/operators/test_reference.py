@@ -10,16 +10,13 @@ import reference
 from svnn import SVNNRegressor, as_operator
 from svnn.nn import SVNN, CovarianceFilter
 
-BACKENDS = ("dense", "csr", "lowrank", "auto")
+#: Backends that compute with torch's own operations; the other one, "csr", has kernels.
+PLAIN = ("dense", "lowrank", "auto")
 MATRICES = reference.awkward_matrices()
 TOLERANCE = {torch.float64: 1e-11, torch.float32: 3e-5}
 
 every_matrix = pytest.mark.parametrize("name", MATRICES)
-every_backend = pytest.mark.parametrize("backend", BACKENDS)
 every_dtype = pytest.mark.parametrize("dtype", list(TOLERANCE), ids=["float64", "float32"])
-
-
-pytestmark = pytest.mark.usefixtures("kernels")  # with them, on two threads, and without
 
 
 def assert_close(ours, expected, dtype):
@@ -34,51 +31,73 @@ def problem(n_in, n_out, order, n=12, batch=3, seed=0):
     return [rng.standard_normal(shape) for shape in shapes]
 
 
-@every_matrix
-@every_backend
-@every_dtype
-@pytest.mark.parametrize(("n_in", "n_out", "order"), [(1, 3, 2), (5, 2, 3), (4, 4, 5), (2, 3, 0)])
-def test_filters_and_their_gradients(kernels, name, backend, dtype, n_in, n_out, order):
+def filters_and_their_gradients(name, backend, dtype):
+    """Compare banks of several shapes, one by one, and yield their orders."""
     # At unit norm, as networks use it: powers neither grow nor vanish.
     C = MATRICES[name] / (reference.spectral_norm(MATRICES[name]) or 1.0)
-    x, weight, bias, dy = problem(n_in, n_out, order)
-    leaves = [torch.tensor(a, dtype=dtype, requires_grad=True) for a in (x, weight, bias)]
-    y = as_operator(C, backend=backend, dtype=dtype).filter(*leaves)
-    assert_close(y, reference.filter_bank(C, x, weight, bias), dtype)
-    found = torch.autograd.grad(y, leaves, torch.tensor(dy, dtype=dtype))
-    for ours, expected in zip(found, reference.filter_bank_gradients(C, x, weight, dy), strict=False):
-        assert_close(ours, expected, dtype)
-    if backend == "csr" and order:
-        kernels.must_have_run(f"bank{torch.finfo(dtype).bits}")
+    for n_in, n_out, order in [(1, 3, 2), (5, 2, 3), (4, 4, 5), (2, 3, 0)]:
+        x, weight, bias, dy = problem(n_in, n_out, order)
+        leaves = [torch.tensor(a, dtype=dtype, requires_grad=True) for a in (x, weight, bias)]
+        y = as_operator(C, backend=backend, dtype=dtype).filter(*leaves)
+        assert_close(y, reference.filter_bank(C, x, weight, bias), dtype)
+        found = torch.autograd.grad(y, leaves, torch.tensor(dy, dtype=dtype))
+        for ours, expected in zip(found, reference.filter_bank_gradients(C, x, weight, dy), strict=False):
+            assert_close(ours, expected, dtype)
+        yield order
 
 
 @every_matrix
-@pytest.mark.parametrize("backend", ["dense", "csr"])
-@pytest.mark.parametrize(("n_in", "n_out", "order"), [(1, 3, 2), (5, 2, 3)])
-def test_the_gradient_of_a_learned_matrix(name, backend, n_in, n_out, order):
-    C = MATRICES[name] / (reference.spectral_norm(MATRICES[name]) or 1.0)
-    x, weight, bias, dy = problem(n_in, n_out, order)
-    learned = torch.tensor(C, requires_grad=True)
-    tensors = [torch.tensor(a) for a in (x, weight, bias)]
-    y = as_operator(learned, backend=backend).filter(*tensors)
-    expected = reference.filter_bank_gradients(C, x, weight, dy)[3]
-    expected = expected if backend == "dense" else expected * (C != 0)  # a sparse matrix learns what it stores
-    if C.any():
-        assert_close(torch.autograd.grad(y, learned, torch.tensor(dy))[0], expected, torch.float64)
-
-
-@every_matrix
-@every_backend
+@pytest.mark.parametrize("backend", PLAIN)
 @every_dtype
-def test_norms(name, backend, dtype):
-    C = MATRICES[name]
-    operator = as_operator(C, backend=backend, dtype=dtype)
-    assert operator.norm() == pytest.approx(reference.spectral_norm(C), rel=1e-6 if dtype == torch.float32 else 1e-9)
+def test_filters_and_their_gradients(name, backend, dtype):
+    assert list(filters_and_their_gradients(name, backend, dtype)) == [2, 3, 5, 0]
 
 
-@pytest.mark.parametrize("n", [20, 300])
+@every_matrix
+@every_dtype
+def test_filters_of_the_kernels_and_their_gradients(kernels, name, dtype):
+    for order in filters_and_their_gradients(name, "csr", dtype):
+        if order:
+            kernels.must_have_run(f"bank{torch.finfo(dtype).bits}")
+        kernels.ran.clear()
+
+
+def the_gradient_of_a_learned_matrix(name, backend):
+    C = MATRICES[name] / (reference.spectral_norm(MATRICES[name]) or 1.0)
+    for n_in, n_out, order in [(1, 3, 2), (5, 2, 3)]:
+        x, weight, bias, dy = problem(n_in, n_out, order)
+        learned = torch.tensor(C, requires_grad=True)
+        tensors = [torch.tensor(a) for a in (x, weight, bias)]
+        y = as_operator(learned, backend=backend).filter(*tensors)
+        expected = reference.filter_bank_gradients(C, x, weight, dy)[3]
+        expected = expected if backend == "dense" else expected * (C != 0)  # a sparse matrix learns what it stores
+        if C.any():
+            assert_close(torch.autograd.grad(y, learned, torch.tensor(dy))[0], expected, torch.float64)
+
+
+@every_matrix
+def test_the_gradient_of_a_learned_matrix(name):
+    the_gradient_of_a_learned_matrix(name, "dense")
+
+
+@every_matrix
+@pytest.mark.usefixtures("kernels")
+def test_the_gradient_of_a_learned_matrix_of_the_kernels(name):
+    the_gradient_of_a_learned_matrix(name, "csr")
+
+
+@pytest.mark.parametrize("backend", [*PLAIN, "csr"])
+@every_dtype
+def test_norms(backend, dtype):
+    for name, C in MATRICES.items():
+        expected = reference.spectral_norm(C)
+        operator = as_operator(C, backend=backend, dtype=dtype)
+        assert operator.norm() == pytest.approx(expected, rel=1e-6 if dtype == torch.float32 else 1e-9), name
+
+
+@pytest.mark.usefixtures("kernels")
+@pytest.mark.parametrize(("n", "unit"), [(20, 1e-160), (20, 1e160), (300, 1.0)])
 @pytest.mark.parametrize("backend", ["dense", "csr"])
-@pytest.mark.parametrize("unit", [1.0, 1e-160, 1e160])
 def test_norms_of_larger_matrices_and_other_units(n, backend, unit):
     for name, C in reference.awkward_matrices(n).items():
         expected = reference.spectral_norm(C) * unit
@@ -86,8 +105,7 @@ def test_norms_of_larger_matrices_and_other_units(n, backend, unit):
 
 
 @every_matrix
-@pytest.mark.parametrize("hidden", [(4,), (4, 3)])
-@pytest.mark.parametrize("readout", ["mean", "weighted"])
+@pytest.mark.parametrize(("hidden", "readout"), [((4,), "weighted"), ((4, 3), "mean")])
 def test_networks(name, hidden, readout):
     C, x = MATRICES[name], problem(2, 1, 0)[0]
     torch.manual_seed(0)

@@ -86,3 +86,8 @@ def test_missing_values_are_left_out_pair_by_pair(blocks):
     estimator = HardThreshold(tau=0.3).fit(X)
     X[0, 0] = np.nan
     assert np.isfinite(CovarianceDisplay.from_estimator(estimator, X).before).all()
+
+
+def test_a_correlation_that_is_rounded_above_one_can_be_drawn():
+    display = CovarianceDisplay(np.full((1, 1), np.nextafter(1, 2))).plot()
+    display.figure_.canvas.draw()

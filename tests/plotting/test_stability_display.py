@@ -45,6 +45,14 @@ def test_estimators_are_named_by_their_parameters(model, blocks):
     assert list(display.curves) == ["sample", "HardThreshold(top_k=4)"]
 
 
+def test_the_legend_keeps_other_lines_of_the_axis(axis):
+    axis.plot([50, 100], [0, 0], label="mine")
+    table = [{"n_samples": n, "embedding_error": 1 / n} for n in (50, 100)]
+    for name in ("_hard", "soft"):
+        StabilityDisplay.from_curves({name: table}, ax=axis)
+    assert [text.get_text() for text in axis.get_legend().get_texts()] == ["mine", "soft"]
+
+
 def test_a_single_table_needs_no_legend():
     table = [{"n_samples": 50, "n_features": n, "level": np.nan, "embedding_error": 1.0 / n} for n in (10, 20, 40)]
     display = StabilityDisplay.from_curves(table)

@@ -17,6 +17,8 @@ from reporting.standin import made_up
 from svnn import SVNNClassifier, SVNNRegressor
 from svnn.covariance import ACV, HardThreshold
 from svnn.reporting import write_report
+from svnn.reporting._spectrum import sample_eigenvalues
+from svnn.reporting._words import number
 
 VOID = {"meta", "link", "input", "br"}
 
@@ -116,6 +118,22 @@ def test_the_three_sentences_about_a_regressor_are_true(report, regression):
     importance = np.abs(svnn.inspection.feature_contributions(model, X).contributions).mean(0)
     expected = [f"x{i}" for i in np.argsort(-importance)[:3]]
     assert third == f"The predictions depend most on {expected[0]}, {expected[1]} and {expected[2]}."
+
+
+def test_the_interval_of_the_error_is_that_of_a_mean(report, regression):
+    model, X, y = regression
+    error = np.abs(model.predict(X) - y)
+    room = 1.96 * error.std(ddof=1) / np.sqrt(len(y))
+    low, high = number(error.mean() - room), number(error.mean() + room)
+    assert f"{number(error.mean())} ({low} to {high})" in report.text
+
+
+@pytest.mark.parametrize("shape", [(30, 6, 1), (9, 4, 2), (5, 8, 1)])
+def test_eigenvalues_of_the_rows_are_those_of_their_correlations(shape):
+    Z = np.random.default_rng(0).standard_normal(shape) * np.linspace(1, 5, shape[1])[:, None] + 3
+    rows = Z.swapaxes(1, 2).reshape(-1, shape[1])
+    expected = np.linalg.eigvalsh(np.corrcoef(rows.T))[::-1][: len(rows) - 1]
+    np.testing.assert_allclose(sample_eigenvalues(Z), expected)
 
 
 def test_the_three_sentences_about_a_classifier_are_true(classification, tmp_path):

@@ -8,7 +8,7 @@ import scipy.sparse as sp
 
 from sources.made_up import NAMES, annotated, counts
 from svnn.covariance import HardThreshold
-from svnn.sources import open_table
+from svnn.sources import _paths, open_table
 
 
 def test_a_name_may_hold_a_colon(tmp_path):
@@ -80,3 +80,11 @@ def test_a_file_without_matrices(tmp_path):
         open_table(tmp_path / "x.h5")
     with pytest.raises(ValueError, match="AnnData did not write it"):
         open_table(tmp_path / "x.h5", layer="raw")
+
+
+def test_packed_arrays_are_measured_before_they_are_read(tmp_path, monkeypatch):
+    np.savez_compressed(tmp_path / "x.npz", x=np.zeros((1000, 1000)))
+    assert (tmp_path / "x.npz").stat().st_size < 20_000 and open_table(tmp_path / "x.npz").shape == (1000, 1000)
+    monkeypatch.setattr(_paths, "available_memory", lambda: 10**6)
+    with pytest.raises(ValueError, match=r"x\.npz would take about .* GB of memory, and .* GB are free"):
+        open_table(tmp_path / "x.npz")

@@ -8,8 +8,10 @@ import numpy as np
 import pytest
 import scipy.sparse as sp
 
-from sources.made_up import NAMES, SOURCES, annotated, counts, every_source, in_h5
-from svnn.sources import Table, as_table
+from sources.made_up import NAMES, SOURCES, annotated, counts, every_source, in_h5, in_zarr
+from svnn.covariance import HardThreshold
+from svnn.graphs import correlation_graph
+from svnn.sources import Table, as_table, open_table
 from svnn.sources import _table as tables
 from svnn.sources._arrays import ArrayTable
 from svnn.sources._sparse import StoredSparse
@@ -39,6 +41,7 @@ def test_all_values_come(source, dtype, limit, tmp_path, small_blocks):
     np.testing.assert_array_equal(columns[np.array([4, 2]), 3:9], X[[4, 2], 3:9])
     np.testing.assert_array_equal(columns[:, np.array([1, 8, 30])], X[:, [1, 8, 30]])
     np.testing.assert_array_equal(columns[:, 7], X[:, 7])
+    np.testing.assert_array_equal(columns[:, 1:12:4], X[:, 1:12:4])
     np.testing.assert_array_equal(np.asarray(columns), X)
 
 
@@ -149,6 +152,66 @@ def test_a_damaged_sparse_matrix_is_named(tmp_path):
         file["X"].attrs["shape"] = [3, 37]
         with pytest.raises(ValueError, match="does not have the shape"):
             as_table(file)
+
+
+DAMAGES = {
+    "far index": lambda parts: parts["indices"].__setitem__(5, 10**6),
+    "negative index": lambda parts: parts["indices"].__setitem__(5, -(10**6)),
+    "far start": lambda parts: parts["indptr"].__setitem__(3, 10**6),
+    "falling starts": lambda parts: parts["indptr"].__setitem__(3, 0),
+    "first start": lambda parts: parts["indptr"].__setitem__(0, 3),
+    "last start": lambda parts: parts["indptr"].__setitem__(-1, len(parts["data"]) + 5),
+    "few values": lambda parts: parts.update(data=parts["data"][:-3]),
+    "few indices": lambda parts: parts.update(indices=parts["indices"][:-3]),
+    "few starts": lambda parts: parts.update(indptr=parts["indptr"][:-3]),
+    "nothing": lambda parts: parts.update(indptr=parts["indptr"][:0]),
+    "square": lambda parts: parts.update(data=parts["data"][:4].reshape(2, 2), indices=parts["indices"][:4]),
+}
+
+
+@pytest.mark.parametrize("kind", ["csr", "csc"])
+@pytest.mark.parametrize("ending", ["npz", "h5ad", "zarr"])
+@pytest.mark.parametrize("damage", DAMAGES)
+def test_damaged_sparse_files(kind, ending, damage, tmp_path):
+    matrix, path = sp.csr_array(counts()).asformat(kind), tmp_path / f"x.{ending}"
+    parts = {name: getattr(matrix, name).copy() for name in ("data", "indices", "indptr")}
+    DAMAGES[damage](parts)
+    if ending == "npz":
+        np.savez(path, **parts, shape=matrix.shape, format=kind.encode(), _is_array=True)
+    else:
+        package = pytest.importorskip("h5py" if ending == "h5ad" else "zarr")
+        file = package.File(path, "w") if ending == "h5ad" else package.open_group(str(path), mode="w")
+        group = file.create_group("X")
+        group.attrs.update({"encoding-type": f"{kind}_matrix", "shape": list(matrix.shape)})
+        for name, values in parts.items():
+            group[name] = values
+        if ending == "h5ad":
+            file.close()
+
+    for use in (
+        lambda table: HardThreshold(dense_limit=0, memory_limit=0).fit(table),
+        lambda table: HardThreshold().fit(table),
+        lambda table: correlation_graph(table, top_k=1),
+    ):
+        with pytest.raises(ValueError) as caught:  # noqa: PT011 - scipy has words of its own
+            use(open_table(path))
+        assert "\n" not in str(caught.value)
+    with pytest.raises(ValueError):  # noqa: PT011
+        correlation_graph(path, top_k=1)
+
+
+def test_every_sparse_format_of_scipy_is_read(tmp_path):
+    for form in ("csr", "csc", "bsr", "coo", "dia"):
+        sp.save_npz(tmp_path / "x.npz", sp.csr_array(counts()).asformat(form))
+        np.testing.assert_array_equal(open_table(tmp_path / "x.npz").stored(0), counts())
+
+
+def test_a_damaged_chunk_is_one_line(tmp_path):
+    in_zarr(counts(), tmp_path, (50, 37))
+    (chunk,) = (file for file in (tmp_path / "x.zarr").rglob("*") if file.is_file() and "json" not in file.name)
+    chunk.write_bytes(b"nothing")
+    with pytest.raises(ValueError, match=r"^X: "):
+        correlation_graph(tmp_path / "x.zarr", top_k=1)
 
 
 def test_asking_imports_nothing():

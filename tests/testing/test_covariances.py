@@ -9,7 +9,7 @@ from sklearn.base import BaseEstimator
 from sklearn.covariance import OAS, EmpiricalCovariance
 from sklearn.utils.validation import validate_data
 
-from svnn.covariance import HardThreshold, WithinClass
+from svnn.covariance import HardThreshold, SampleCovariance, WithinClass
 from svnn.testing import check_covariance
 from svnn.testing._covariances import CHECKS, check_parameters
 
@@ -125,6 +125,16 @@ class Coarse(Sample):
         return super().estimate(X) * (1.1 if X.dtype == np.float32 else 1.0)
 
 
+class Undecayed(SampleCovariance):
+    """What knows a half-life in ``fit``, but forgets it when rows come."""
+
+    def partial_fit(self, X, y=None):
+        halflife, self.halflife = self.halflife, None
+        super().partial_fit(X)
+        self.halflife = halflife
+        return self
+
+
 @pytest.mark.parametrize(
     ("estimator", "sentence"),
     [
@@ -144,6 +154,7 @@ class Coarse(Sample):
         (Correlation(), "a constant feature must not make covariance_ infinite or NaN"),
         (Careless(), "fit must raise a ValueError where X contains nan. Nothing was raised"),
         (Coarse(), "data in single precision must give the same matrix"),
+        (Undecayed(), r"partial_fit in pieces must give what fit gives on all rows \{'halflife': 20.0\}"),
     ],
     ids=lambda value: type(value).__name__ if isinstance(value, Sample) else "",
 )
@@ -163,6 +174,8 @@ def test_right_estimators_pass_and_are_not_fitted(estimator):
 def test_what_is_not_claimed_can_be_left_out():
     check_covariance(Ordered(), skip=["permutation"])
     check_covariance(OAS(), skip={"constant"})
+    with pytest.raises(AssertionError, match="data times 4"):  # a check after the one that is left out
+        check_covariance(Loaded(), skip=["permutation"])
     with pytest.raises(ValueError, match=r"names that are no checks: \['speed'\]"):
         check_covariance(Sample(), skip=["speed"])
     with pytest.raises(ValueError, match=r"such as \['permutation'\]"):

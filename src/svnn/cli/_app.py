@@ -97,7 +97,7 @@ def say_notes(notes: object, quiet: bool) -> None:
     """Print notes line by line, unless only JSON may be printed."""
     if not quiet:
         for note in notes:  # type: ignore[attr-defined]
-            typer.echo(f"- {note}")
+            typer.echo(f"- {' '.join(str(note).split())}")
 
 
 def parts(text: str | None) -> list[str]:

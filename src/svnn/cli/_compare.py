@@ -166,14 +166,14 @@ def _compare(
 def _screen_table(found: Comparison) -> ScreenTable:
     """Return the scores as a table for the terminal; the best is bold, and ours has an arrow."""
     from rich import box
-    from rich.markup import escape
     from rich.table import Table
+    from rich.text import Text
 
     from svnn.comparison._names import OURS
 
     groups = "" if found.n_groups is None else f" in {found.n_groups} groups"
     title = f"{found.name}: {found.n_samples} rows{groups}, {found.n_features} features, {found.n_splits} splits"
-    table = Table(title=escape(title), title_justify="left", box=box.SIMPLE_HEAD, pad_edge=False)
+    table = Table(title=Text(title), title_justify="left", box=box.SIMPLE_HEAD, pad_edge=False)
     table.add_column("")
     table.add_column("model")
     best = found.best()

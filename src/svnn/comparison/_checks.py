@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 
 from svnn._types import ColumnLike, DataLike
+from svnn._validation import missing_labels
 from svnn.comparison._names import CLASSIFICATION, MODELS
 from svnn.comparison._splits import Plan
 
@@ -20,8 +21,13 @@ LIMITS = {
 }
 
 
-def checked(X: DataLike, y: ColumnLike, groups: ColumnLike | None) -> tuple[np.ndarray, np.ndarray, np.ndarray | None]:
-    """Return the arrays, the groups as numbers, or say what is wrong with them."""
+def checked(
+    X: DataLike, y: ColumnLike, groups: ColumnLike | None
+) -> tuple[np.ndarray, np.ndarray, np.ndarray | None, list[str]]:
+    """Return the arrays, the groups as numbers, and what was left out, or say what is wrong with them.
+
+    Rows without a group are left out, as :func:`svnn.comparison.read_table` does.
+    """
     try:
         values = np.asarray(X, dtype=np.float64)
     except (TypeError, ValueError) as error:
@@ -33,15 +39,19 @@ def checked(X: DataLike, y: ColumnLike, groups: ColumnLike | None) -> tuple[np.n
         raise ValueError(f"y must have shape ({len(values)},), as many as X has rows; got {target.shape}.")
     if np.isinf(values).any():
         raise ValueError("X holds infinite values; remove them, or make them NaN, which counts as missing.")
-    if target.dtype.kind == "f" and not np.isfinite(target).all():
+    if missing_labels(y).any() or (target.dtype.kind == "f" and np.isinf(target).any()):
         raise ValueError("y holds values that are missing or infinite; leave these rows out.")
     if groups is None:
-        return values, target, None
+        return values, target, None, []
     labels = np.asarray(groups)
     if labels.shape != target.shape:
         raise ValueError(f"groups must have shape {target.shape}, as y has; got {labels.shape}.")
-    codes: np.ndarray = np.unique(labels.astype(str), return_inverse=True)[1]
-    return values, target, codes
+    known = ~missing_labels(groups)
+    if not known.any():
+        raise ValueError("groups holds nothing but missing values; leave groups out to compare without them.")
+    codes: np.ndarray = np.unique(labels[known].astype(str), return_inverse=True)[1]
+    said = [] if known.all() else [f"{int((~known).sum())} rows without groups left out."]
+    return values[known], target[known], codes, said
 
 
 def targets(y: np.ndarray, task: str) -> tuple[np.ndarray, list[Any] | None]:

@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+import json
+import re
+from collections.abc import Collection, Iterator, Sequence
+from contextlib import suppress
 from typing import TYPE_CHECKING
 
 import numpy as np
 
-from svnn.comparison._files import listed
+from svnn.comparison._files import Sheet, listed
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -18,18 +21,18 @@ MOST_LEVELS = 10
 _NUMBERS = 0.9
 
 
-def features(frame: pd.DataFrame) -> tuple[np.ndarray, list[str], list[str]]:
-    """Return the numbers of a frame, the names of their columns, and notes on what was done.
+def features(sheet: Sheet) -> tuple[np.ndarray, list[str], list[str]]:
+    """Return the numbers of a table, the names of their columns, and notes on what was done.
 
     Numbers and booleans stay as they are. Text with a few different values becomes columns of zeros and ones, named
-    ``column=value``. Other text, dates, columns with one value, and numbers of rows are left out. Missing values stay
-    missing (NaN).
+    ``column=value``, or ``column="value"`` where the file could mean another column by that. Other text, dates, columns
+    with one value, and numbers of rows are left out. Missing values stay missing (NaN).
     """
     columns: dict[str, np.ndarray] = {}
     encoded, many, other, odd, endless = [], [], [], [], []
-    comma = bool(frame.attrs.get("decimal_comma"))
+    frame, taken = sheet.frame, set(sheet.columns)
     for name in frame.columns:
-        values, strange = numbers(frame[name], comma)
+        values, strange = numbers(frame[name], sheet.decimal_comma)
         if values is not None:
             odd += [f"{name} ({listed(strange, 2)})"] if strange else []
             if np.isinf(values).any():
@@ -50,7 +53,7 @@ def features(frame: pd.DataFrame) -> tuple[np.ndarray, list[str], list[str]]:
             columns[name] = np.zeros(len(frame))  # left out below, with all that are constant
             continue
         for level in levels[1:] if len(levels) == 2 else levels:
-            columns[f"{name}={level}"] = indicator(frame[name], level)
+            columns[level_name(name, level, taken)] = indicator(frame[name], level)
     constant = [name for name, values in columns.items() if _is_constant(values)]
     counting = [name for name, values in columns.items() if name not in constant and _counts_rows(values)]
     kept = [name for name in columns if name not in {*constant, *counting}]
@@ -72,24 +75,52 @@ def features(frame: pd.DataFrame) -> tuple[np.ndarray, list[str], list[str]]:
     return X, kept, [note for note in notes if note]
 
 
-def like(frame: pd.DataFrame, names: Sequence[str]) -> np.ndarray:
-    """Return the columns ``names`` of a frame, as :func:`features` named them in another one."""
-    columns, absent = [], []
-    comma = bool(frame.attrs.get("decimal_comma"))
+def like(sheet: Sheet, names: Sequence[str]) -> np.ndarray:
+    """Return the columns ``names`` of a table, as :func:`features` named them in another one."""
+    columns, absent, frame = [], [], sheet.frame
     for name in names:
-        column, _, level = name.rpartition("=")
         if name in frame.columns:
-            values, _ = numbers(frame[name], comma)
+            values, _ = numbers(frame[name], sheet.decimal_comma)
             if values is None:
                 raise ValueError(f"The column {name!r} must hold numbers, as it did when the model was fitted.")
             columns.append(np.where(np.isinf(values), np.nan, values))
-        elif column in frame.columns:
-            columns.append(indicator(frame[column], level))
+        elif meant := next(_meanings(name, frame.columns), None):
+            columns.append(indicator(frame[meant[0]], meant[1]))
         else:
             absent.append(name)
     if absent:
         raise ValueError(f"The file lacks columns that the model was fitted with: {listed(absent)}.")
     return np.column_stack(columns)
+
+
+def level_name(column: str, level: str, taken: Collection[str]) -> str:
+    """Return the name of the zeros and ones that say where a column has a value.
+
+    It is none of the names of the file, ``taken``, and means nothing else to :func:`like`.
+
+    Examples
+    --------
+    >>> level_name("kind", "a=b", ["kind"]), level_name("kind", "a=b", ["kind", "kind=a"])
+    ('kind=a=b', 'kind="a=b"')
+    """
+    name = f"{column}={level}"
+    if name in taken or list(_meanings(name, taken)) != [(column, level)]:
+        name = f"{column}={json.dumps(level, ensure_ascii=False)}"
+    while name in taken:
+        column += " "  # no name of a file ends with a space
+        name = f"{column}={json.dumps(level, ensure_ascii=False)}"
+    return name
+
+
+def _meanings(name: str, columns: Collection[str]) -> Iterator[tuple[str, str]]:
+    """Yield the columns, and values of them, that a name of :func:`level_name` can mean, the likeliest first."""
+    if quoted := re.fullmatch(r'(.*?) *=("(?:[^"\\]|\\.)*")', name, re.DOTALL):
+        with suppress(ValueError):
+            if quoted[1] in columns:
+                yield quoted[1], json.loads(quoted[2])
+    for sign in reversed(list(re.finditer("=", name))):
+        if name[: sign.start()] in columns:
+            yield name[: sign.start()], name[sign.end() :]
 
 
 def numbers(column: pd.Series, decimal_comma: bool = False) -> tuple[np.ndarray | None, list[str]]:
@@ -116,8 +147,12 @@ def numbers(column: pd.Series, decimal_comma: bool = False) -> tuple[np.ndarray 
 
 
 def indicator(column: pd.Series, level: str) -> np.ndarray:
-    """Return 1 where a column has this value, 0 where it has another one, and NaN where it has none."""
-    hit = (column.astype(str) == level).to_numpy(dtype=np.float64)
+    """Return 1 where a column has this value, 0 where it has another one, and NaN where it has none.
+
+    In a file where the column has nothing but numbers, ``1.0`` is the value ``1``.
+    """
+    number = column.dtype.kind in "iuf" and re.fullmatch(r"[-+]?\d+(\.\d*)?", level)
+    hit = (column == float(level) if number else column.astype(str) == level).to_numpy(dtype=np.float64)
     return np.where(column.isna().to_numpy(), np.nan, hit)
 
 

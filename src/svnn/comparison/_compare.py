@@ -49,7 +49,8 @@ def compare(
     y : array of shape (t,)
         Numbers or classes.
     groups : array of shape (t,), optional
-        Rows of one group, such as those of one person, are never on both sides of a split.
+        Rows of one group, such as those of one person, are never on both sides of a split. Rows whose group is missing
+        are left out, and ``notes`` says so.
     task : {"regression", "classification"}, optional
         By default text, booleans and at most ten different integers are classes.
     quick : bool, default=False
@@ -83,9 +84,9 @@ def compare(
     >>> found.best(), found.n_splits
     ('ridge', 5)
     """
-    values, target, group_codes = checked(X, y, groups)
+    values, target, group_codes, left_out = checked(X, y, groups)
     check_seed(random_state)
-    said = list(notes)
+    said = [*notes, *left_out]
     if task is None:
         task, reason = guess_task(target)
         said += [reason] if reason else []
@@ -93,8 +94,8 @@ def compare(
         raise ValueError(f"task must be {' or '.join(map(repr, TASKS))}, got {task!r}.")
     codes, classes = targets(target, task)
     how = plan(codes if classes is None else np.array(classes)[codes], group_codes, task, quick)
-    tried, left_out = within_limits(chosen(models, task), values.shape, how)
-    said += [*how.notes, *left_out]
+    tried, too_large = within_limits(chosen(models, task), values.shape, how)
+    said += [*how.notes, *too_large]
     jobs = _jobs(values, codes, group_codes, task, how, tried, random_state)
     scores: dict[str, list[float]] = {model: [] for model in tried}
     seconds: dict[str, list[float]] = {model: [] for model in tried}

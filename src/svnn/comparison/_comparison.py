@@ -213,5 +213,5 @@ def _finite(values: NamedTuple) -> dict[str, float | None]:
 
 def _written(text: str, path: str | os.PathLike[str] | None) -> str:
     if path is not None:
-        Path(path).write_text(text, encoding="utf-8", newline="\n")
+        Path(path).write_text(text, encoding="utf-8", errors="backslashreplace", newline="\n")
     return text

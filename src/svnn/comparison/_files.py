@@ -3,17 +3,21 @@
 from __future__ import annotations
 
 import csv
-import gzip
-import io
 import os
 import sys
 import zipfile
 import zlib
+from collections import Counter
 from collections.abc import Callable, Sequence
+from dataclasses import dataclass, replace
+from importlib import import_module
 from pathlib import Path
-from typing import IO, TYPE_CHECKING, Any, TypeAlias
+from typing import TYPE_CHECKING, Any, TypeAlias
 
 import numpy as np
+
+from svnn.sources._memory import available_memory, check_memory, unpacked_size
+from svnn.sources._text import GROWTH, Text, open_text
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -21,18 +25,46 @@ if TYPE_CHECKING:
 PathLike: TypeAlias = str | os.PathLike[str]
 
 TEXT = (".csv", ".tsv", ".txt", ".dat", ".data")
-#: About how many bytes of memory a byte of a file becomes while it is read.
-_GROWTH = {**dict.fromkeys(TEXT, 4.0), ".gz": 15.0, ".parquet": 6.0, ".feather": 3.0, ".npz": 3.0}
+#: About how many bytes of memory a byte of a file becomes while it is read, and a cell of a file of Arrow.
+_GROWTH = {**dict.fromkeys(TEXT, GROWTH), ".parquet": 6, ".pq": 6, ".feather": 3, ".npz": 3}
+_CELL = 24
 #: The arrays of an NPZ that may hold the names of columns.
 _NAMES = ("feature_names", "names", "columns")
 _FORMATS = "CSV (also .tsv, .txt and .gz), Parquet, Feather and NPZ"
 
 
-def read_frame(path: PathLike) -> pd.DataFrame:
-    """Return a file as a frame whose columns are named by text; ``"-"`` is CSV from standard input."""
+@dataclass(frozen=True, eq=False)
+class Sheet:
+    """The columns of a file, and what is known of them besides.
+
+    Attributes
+    ----------
+    frame : DataFrame
+        Its columns are named by text, each by another one.
+    columns : sequence of str
+        The names of all columns of the file, also of those that are no longer in the frame.
+    twice : sequence of str
+        The names that several columns have in the file.
+    decimal_comma, header_is_data : bool
+        Whether numbers are written as in ``1,5``, and whether the names are numbers.
+    """
+
+    frame: pd.DataFrame
+    columns: Sequence[str]
+    twice: Sequence[str] = ()
+    decimal_comma: bool = False
+    header_is_data: bool = False
+
+    def without(self, names: Sequence[str]) -> Sheet:
+        """Return the sheet without some of its columns."""
+        return replace(self, frame=self.frame.drop(columns=list(names)))
+
+
+def read_sheet(path: PathLike) -> Sheet:
+    """Return the columns of a file; ``"-"`` is CSV from standard input."""
     _import_pandas()
     if os.fspath(path) == "-":
-        return _named(_read_csv("standard input", sys.stdin.buffer.read()))
+        return _named(_read_csv(Text(sys.stdin.buffer, "standard input", available_memory()), "standard input"))
     path = Path(path).expanduser()
     if path.is_dir():
         raise ValueError(f"{path} is a folder; name the file in it.")
@@ -41,7 +73,7 @@ def read_frame(path: PathLike) -> pd.DataFrame:
     suffixes = [suffix.lower() for suffix in path.suffixes] or [""]
     packed = suffixes[-1] == ".gz"
     kind = suffixes[-2] if packed and len(suffixes) > 1 else suffixes[-1]
-    readers: dict[str, Callable[[Path], pd.DataFrame]] = {
+    readers: dict[str, Callable[[Path], Sheet]] = {
         **dict.fromkeys(TEXT, _read_text),
         ".parquet": _read_arrow,
         ".pq": _read_arrow,
@@ -50,7 +82,7 @@ def read_frame(path: PathLike) -> pd.DataFrame:
     }
     if kind not in readers or (packed and kind not in TEXT):
         raise ValueError(f"{path} has the ending {path.suffix!r}, which is not known: save it as {_FORMATS}.")
-    _check_memory(path, ".gz" if packed else kind)
+    check_memory(path, _needed(path, kind), available_memory())
     if path.stat().st_size == 0:
         raise ValueError(f"{path} is empty.")
     return _named(readers[kind](path))
@@ -64,61 +96,60 @@ def _import_pandas() -> Any:
     return pandas
 
 
-def _named(frame: pd.DataFrame) -> pd.DataFrame:
-    """Give every column a name that is text and that no other has; the original names stay in ``attrs``."""
-    if any(name is not None for name in frame.index.names):
-        frame = frame.reset_index()  # Parquet and Feather may hold a column as an index
-    names = [str(name).strip() for name in frame.attrs.get("names", frame.columns)]
-    seen: dict[str, int] = {}
-    unique = []
+def _named(sheet: Sheet) -> Sheet:
+    """Give every column a name that is text and that no other has: those that come again get a number."""
+    frame, names = sheet.frame, [_printable(str(name).strip()) for name in sheet.columns]
+    counts, used, unique = Counter(names), set(names), []
+    last = dict.fromkeys(names, 0)
     for name in names:
-        seen[name] = seen.get(name, 0) + 1
-        unique.append(name if seen[name] == 1 else f"{name} ({seen[name]})")
+        new, last[name] = name, last[name] + 1
+        while last[name] > 1 and (new := f"{name} ({last[name]})") in used:
+            last[name] += 1
+        used.add(new)
+        unique.append(new)
     frame.columns = unique
-    frame.attrs = {**frame.attrs, "twice": sorted(name for name, count in seen.items() if count > 1)}
-    return frame
+    return replace(sheet, columns=unique, twice=sorted(name for name, count in counts.items() if count > 1))
+
+
+def _printable(text: str) -> str:
+    """Return text without what no file and no terminal takes: halves of letters that UTF-16 writes in two."""
+    return text.encode(errors="replace").decode()
 
 
 # -- text ---------------------------------------------------------------------------------------------------
 
 
-def _read_text(path: Path) -> pd.DataFrame:
-    try:
-        content = gzip.decompress(path.read_bytes()) if path.suffix.lower() == ".gz" else path.read_bytes()
-    except (gzip.BadGzipFile, EOFError, zlib.error) as error:
-        raise ValueError(f"{path} cannot be unpacked ({error}); get it again.") from None
-    return _read_csv(str(path), content)
+def _read_text(path: Path) -> Sheet:
+    with open_text(path, available_memory()) as text:
+        return _read_csv(text, str(path))
 
 
-def _read_csv(name: str, content: bytes) -> pd.DataFrame:
+def _read_csv(text: Text, name: str) -> Sheet:
     """Read a table of text with a header; the separator is the one that the header has most of."""
     import pandas as pd
 
-    try:
-        text = content.decode("utf-8-sig")
-    except UnicodeDecodeError as error:
-        raise ValueError(f"{name} is not text in UTF-8 (byte {error.start}); save it as CSV in UTF-8.") from None
-    if "\0" in text[:100_000]:
-        raise ValueError(f"{name} holds null characters, so it is no table of text; save it as CSV in UTF-8.")
-    lines = text.lstrip("\r\n").split("\n", 1)
-    header = lines[0].strip("\r")
-    if not text.strip():
+    header = text.first_line()
+    if not header.strip():
         raise ValueError(f"{name} is empty.")
     separator = max("\t;,|", key=header.count)
     if separator not in header:
         separator = r"\s+" if len(header.split()) > 1 else ","
-    names = header.split() if separator == r"\s+" else next(csv.reader([header], delimiter=separator))
-    if len(lines) == 1 or not lines[1].strip():
-        raise ValueError(f"{name} has a header, but no rows below it.")
     try:
-        frame = pd.read_csv(io.StringIO(text), sep=separator, skipinitialspace=True, low_memory=False)
-    except (pd.errors.ParserError, pd.errors.EmptyDataError, ValueError) as error:
-        raise ValueError(f"{name} is not a table: {' '.join(str(error).split())}") from None
-    if len(frame.columns) == len(names):
-        frame.attrs["names"] = names  # pandas would rename those that come twice without a word
-    frame.attrs["decimal_comma"] = separator == ";"
-    frame.attrs["header_is_data"] = all(_is_number(each) for each in names)
-    return frame.reset_index(drop=True)
+        names = header.split() if separator == r"\s+" else next(csv.reader([header], delimiter=separator))
+        frame = pd.read_csv(text, sep=separator, skipinitialspace=True, low_memory=False)
+    except (ValueError, csv.Error) as error:
+        said = " ".join(str(error).split())
+        raise ValueError(said if said.startswith(name) else f"{name} is not a table: {said}") from None
+    if frame.empty:
+        raise ValueError(f"{name} has a header, but no rows below it.")
+    # pandas would rename those that come twice without a word. A name in quotes may go on in the next line.
+    whole = len(frame.columns) == len(names) and header.count('"') % 2 == 0
+    return Sheet(
+        frame.reset_index(drop=True),
+        names if whole else list(frame.columns),
+        decimal_comma=separator == ";",
+        header_is_data=all(map(_is_number, names)),
+    )
 
 
 def _is_number(text: str) -> bool:
@@ -132,20 +163,23 @@ def _is_number(text: str) -> bool:
 # -- binary formats -----------------------------------------------------------------------------------------
 
 
-def _read_arrow(path: Path) -> pd.DataFrame:
+def _read_arrow(path: Path) -> Sheet:
     import pandas as pd
 
     feather = path.suffix.lower() == ".feather"
     try:
-        return (pd.read_feather if feather else pd.read_parquet)(path)
+        frame = (pd.read_feather if feather else pd.read_parquet)(path)
     except ImportError:
         raise ImportError(f'Reading {path} needs pyarrow: pip install "svnn[compare]".') from None
     except Exception as error:  # pyarrow has many kinds, and the formats have many ways to be damaged
         what = "Feather" if feather else "Parquet"
         raise ValueError(f"{path} is not a readable {what} file: {_line(error)}") from None
+    if any(name is not None for name in frame.index.names):  # a column that pandas stored as an index
+        frame = frame.reset_index(allow_duplicates=True)
+    return Sheet(frame, list(frame.columns))
 
 
-def _read_npz(path: Path) -> pd.DataFrame:
+def _read_npz(path: Path) -> Sheet:
     """Read arrays of equal length: a matrix becomes columns, an array with one value for each row becomes one."""
     import pandas as pd
 
@@ -166,54 +200,30 @@ def _read_npz(path: Path) -> pd.DataFrame:
         for each, array in arrays.items()
         if array.shape == matrix.shape[:1] and (given is None or array is not given)
     }
-    frame = pd.DataFrame(matrix, columns=names)
-    return pd.concat([frame, pd.DataFrame(rest)], axis=1)
+    frame = pd.concat([pd.DataFrame(matrix, columns=names), pd.DataFrame(rest)], axis=1)
+    return Sheet(frame, list(frame.columns))
 
 
 def _line(error: Exception) -> str:
     return " ".join(str(error).split())[:200]
 
 
-# -- memory -------------------------------------------------------------------------------------------------
-
-
-def _check_memory(path: Path, kind: str) -> None:
-    """Raise an error where the table would not fit in memory, before any of it is read."""
-    needed, free = _needed(path, kind), available_memory()
-    if free is not None and needed > free:
-        raise ValueError(
-            f"{path} would take about {needed / 2**30:.1f} GB of memory, and {free / 2**30:.1f} GB are free: make a "
-            "smaller file of some of its rows or columns first, or save it as Parquet with float32 columns."
-        )
-
-
 def _needed(path: Path, kind: str) -> float:
-    """Return about how many bytes reading a file takes."""
-    size = path.stat().st_size
-    if kind == ".npz" and zipfile.is_zipfile(path):
-        with open(path, "rb") as file:
-            return _GROWTH[kind] * _unpacked_size(file)
-    return _GROWTH.get(kind, 6.0) * size
-
-
-def _unpacked_size(file: IO[bytes]) -> int:
-    try:
-        return sum(member.file_size for member in zipfile.ZipFile(file).infolist())
-    except (zipfile.BadZipFile, OSError):
+    """Return about how many bytes of memory reading a file takes; of packed text that is known when it is read."""
+    size = unpacked_size(path) or path.stat().st_size if kind == ".npz" else path.stat().st_size
+    if path.suffix.lower() == ".gz":
         return 0
+    cells = _arrow_cells(path, kind) if kind in (".parquet", ".pq", ".feather") else 0
+    return max(_GROWTH[kind] * size, _CELL * cells)
 
 
-def available_memory() -> int | None:
-    """Return the bytes of memory that are free, or None where the system does not say."""
+def _arrow_cells(path: Path, kind: str) -> int:
+    """Return the number of cells that a file of Arrow says it has; a column of one value takes next to no bytes."""
     try:
-        lines = Path("/proc/meminfo").read_text().splitlines()
-        return next(int(line.split()[1]) * 1024 for line in lines if line.startswith("MemAvailable"))
-    except (OSError, StopIteration, ValueError):
-        pass
-    try:
-        return os.sysconf("SC_PHYS_PAGES") * os.sysconf("SC_PAGE_SIZE")
-    except (AttributeError, ValueError, OSError):
-        return None
+        dataset = import_module("pyarrow.dataset").dataset(path, format="feather" if kind == ".feather" else "parquet")
+        return dataset.count_rows() * len(dataset.schema)
+    except Exception:  # the reader says what is wrong
+        return 0
 
 
 def listed(names: Sequence[object], most: int = 5) -> str:

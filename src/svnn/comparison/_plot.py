@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import os
+import warnings
 from typing import TYPE_CHECKING
 
 from svnn.comparison._comparison import Comparison
 from svnn.comparison._names import CONTROL, DENSE, OURS
+from svnn.plotting._style import plain, short_names
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
@@ -37,10 +39,22 @@ def plot(comparison: Comparison, path: str | os.PathLike[str] | None = None) -> 
     ['S-VNN', 'ridge']
     """
     try:
-        from matplotlib.backends.backend_agg import FigureCanvasAgg
-        from matplotlib.figure import Figure
+        from matplotlib import rc_context
     except ImportError:
         raise ImportError('Pictures need matplotlib: pip install "svnn[compare]".') from None
+    with rc_context({"text.usetex": False}):  # names of tables are no LaTeX
+        figure = _drawn(comparison)
+        if path is not None:
+            with warnings.catch_warnings():
+                warnings.filterwarnings("ignore", "Glyph", UserWarning)  # letters that the font does not have
+                figure.savefig(path, dpi=160)
+    return figure
+
+
+def _drawn(comparison: Comparison) -> Figure:
+    from matplotlib.backends.backend_agg import FigureCanvasAgg
+    from matplotlib.figure import Figure
+
     means = comparison.means()
     order = sorted(means, key=means.__getitem__)
     figure = Figure(figsize=(7.5, 1.4 + 0.42 * len(order)), layout="constrained")
@@ -54,18 +68,19 @@ def plot(comparison: Comparison, path: str | os.PathLike[str] | None = None) -> 
         axis.plot([max(low, 0), high], [place, place], color=colour, linewidth=2.2, solid_capstyle="round")
         axis.plot(mean, place, "o", color=colour, markersize=7)
         axis.annotate(f"{mean:.3g}", (mean, place), (0, 7), textcoords="offset points", ha="center", fontsize=8)
-    axis.set_yticks(range(len(order)), order)
+    names = [short_names([model], 40)[0] for model in order]
+    axis.set_yticks(range(len(order)), names, **plain(*names))
     for label in axis.get_yticklabels():
         label.set_fontweight("bold" if label.get_text() == OURS else "normal")
     axis.set_ylim(len(order) - 0.5, -0.7)
     axis.set_xlim(left=0)
     axis.set_xlabel(f"{comparison.metric} on rows that were held out (lower is better)")
-    axis.set_title(f"{comparison.name}: {comparison.n_samples} rows, {comparison.n_features} features", loc="left")
+    (name,) = short_names([comparison.name], 60)
+    title = f"{name}: {comparison.n_samples} rows, {comparison.n_features} features"
+    axis.set_title(title, loc="left", **plain(name))
     note = f"dot: mean of {comparison.n_splits} splits; line: 95 % interval; small dots: single splits"
     figure.supxlabel(note, fontsize=8, color=_OTHERS)
     axis.grid(axis="x", color="#e5e5e5")
     axis.set_axisbelow(True)
     axis.spines[["top", "right"]].set_visible(False)
-    if path is not None:
-        figure.savefig(path, dpi=160)
     return figure

@@ -5,14 +5,14 @@ from __future__ import annotations
 import difflib
 import os
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from svnn.comparison._columns import features, like, numbers
-from svnn.comparison._files import PathLike, listed, read_frame
+from svnn.comparison._files import PathLike, Sheet, listed, read_sheet
 from svnn.comparison._names import CLASSIFICATION, REGRESSION, TASKS
 from svnn.comparison._task import guess_task
 
@@ -109,61 +109,62 @@ def read_table(
     """
     if task is not None and task not in TASKS:
         raise ValueError(f"task must be {' or '.join(map(repr, TASKS))}, got {task!r}.")
-    frame = read_frame(path)
+    sheet = read_sheet(path)
     title = "standard input" if os.fspath(path) == "-" else str(path)
     for what, column in (("target", target), *([] if group is None else [("group", group)])):
-        _check_column(frame, what, column, title)
+        _check_column(sheet, what, column, title)
     for column in drop:
-        _check_column(frame, "drop", column, title)
+        _check_column(sheet, "drop", column, title)
     if group == target or target in drop:
         raise ValueError(f"The target {target!r} cannot also be the group or a dropped column.")
-    notes = [f"Names that come twice got a number: {listed(frame.attrs['twice'])}."] if frame.attrs["twice"] else []
+    notes = [f"Names that come twice got a number: {listed(sheet.twice)}."] if sheet.twice else []
     needed = [target] if group is None else [target, group]
-    lacking = frame[needed].isna().any(axis=1)
+    lacking = sheet.frame[needed].isna().any(axis=1)
     if lacking.any():
-        attrs, frame = frame.attrs, frame[~lacking].reset_index(drop=True)
-        frame.attrs = attrs
+        sheet = replace(sheet, frame=sheet.frame[~lacking].reset_index(drop=True))
         notes.append(f"{int(lacking.sum())} rows without {' or '.join(needed)} left out.")
+    frame = sheet.frame
     if not len(frame):
         raise ValueError(f"{title}: the column {target!r} of the target is empty.")
-    y, kind, note = _target(frame[target], task, title, bool(frame.attrs.get("decimal_comma")))
-    rest = frame.drop(columns=[*needed, *drop])
-    rest.attrs = frame.attrs
-    X, names, said = features(rest)
+    y, kind, note = _target(frame[target], task, title, sheet.decimal_comma)
+    X, names, said = features(sheet.without([*needed, *drop]))
     if not names:
         raise ValueError(f"{title} has no column of numbers besides {' and '.join(needed)}.")
     notes += [*([note] if note else []), *said, *_giveaways(X, y, names)]
     groups = None if group is None else frame[group].astype(str).to_numpy(dtype=str)
-    name = "table" if title == "standard input" else Path(path).name.split(".")[0]
-    return Table(X, y, groups, names, kind, target, name, tuple(notes))
+    return Table(X, y, groups, names, kind, target, _called(path), tuple(notes))
 
 
 def read_features(path: PathLike, names: Sequence[str]) -> np.ndarray:
     """Read the columns that a model was fitted with from another file; missing values are NaN."""
-    return like(read_frame(path), names)
+    return like(read_sheet(path), names)
 
 
 def read_all_features(path: PathLike, drop: Sequence[str] = ()) -> tuple[np.ndarray, list[str], list[str]]:
     """Read all columns of a file as :func:`read_table` does, without a target; return also their names and notes."""
-    frame = read_frame(path)
+    sheet = read_sheet(path)
     for column in drop:
-        _check_column(frame, "drop", column, str(path))
-    rest = frame.drop(columns=list(drop))
-    rest.attrs = frame.attrs
-    X, names, notes = features(rest)
+        _check_column(sheet, "drop", column, str(path))
+    X, names, notes = features(sheet.without(drop))
     if not names:
         raise ValueError(f"{path} has no column of numbers.")
     return X, names, notes
 
 
-def _check_column(frame: pd.DataFrame, what: str, name: str, title: str) -> None:
+def _called(path: PathLike) -> str:
+    """Return what a table is called: its file, without folder and ending, as text that can be printed and stored."""
+    name = Path(path).name.split(".")[0].encode(errors="replace").decode()
+    return "table" if os.fspath(path) == "-" else name or "table"
+
+
+def _check_column(sheet: Sheet, what: str, name: str, title: str) -> None:
     """Raise an error where there is no such column; it lists names that are like it."""
-    if name in frame.attrs.get("twice", ()):
+    if name in sheet.twice:
         raise ValueError(f"{title} has the column {name!r} of the {what} twice; rename one of them.")
-    names = [str(each) for each in frame.columns]
+    names = sheet.columns
     if name in names:
         return
-    if frame.attrs.get("header_is_data"):
+    if sheet.header_is_data:
         raise ValueError(f"{title} has no header: its first line is {listed(names, 3)}; add a line with the names.")
     lower = {each.lower(): each for each in reversed(names)}
     near = [lower[each] for each in difflib.get_close_matches(name.lower(), lower, 5, 0.6)]

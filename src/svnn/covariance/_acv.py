@@ -116,6 +116,11 @@ class ACV(Sparsifier):
         check_is_fitted(self, "covariance_")
         if hasattr(self, "_observations_"):
             return self._finished(self._draw_from_tiles(self._observations_, self.slope_, random_state).matrix)
+        if not hasattr(self, "sample_covariance_"):
+            raise ValueError(
+                "this ACV came from a file without the data that it draws from (by an older svnn, or of a fit on a "
+                "cluster); fit it again."
+            )
         C: Any = self.sample_covariance_  # arrays or tensors, both of the same kind
         P: Any = self.probabilities_
         return self._finished(sparsify(C, P, random_state, self.unbiased))

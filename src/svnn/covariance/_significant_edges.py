@@ -15,7 +15,13 @@ from svnn.covariance._sparsifier import Estimate, Sparsifier
 from svnn.functional import Moments
 from svnn.functional._array import like, namespace, off_diagonal, to_numpy
 from svnn.functional.moments import check_weight, observations
-from svnn.functional.significance import METHODS, correlation_p_values, largest_significant, symmetric_matrix
+from svnn.functional.significance import (
+    METHODS,
+    correlation_p_values,
+    largest_significant,
+    pairwise_correlations,
+    symmetric_matrix,
+)
 
 
 @declared
@@ -38,9 +44,10 @@ class SignificantEdges(Sparsifier):
     -----
     The test assumes samples that are independent of each other and features that are about normal. With weights, t is
     the effective number of samples; for data of shape (t, N, F) it is the number of samples, not of values, which is
-    cautious. "bh" is proved for tests of positive dependence [1]_, and holds well for those of correlations; "by"
-    holds for any [2]_. Ranks and biweight deviations (``correlation``) get the same test, which is close unless samples
-    are very few.
+    cautious. With missing values a pair is tested on the rows where both features are known, as
+    ``scipy.stats.pearsonr`` does. "bh" is proved for tests of positive dependence [1]_, and holds well for those of
+    correlations; "by" holds for any [2]_. Ranks and biweight deviations (``correlation``) get the same test, which is
+    close unless samples are very few.
 
     With ``partial=True`` an edge means that two features are related when all others are held fixed. With more
     samples than features (t > N) that is the test of the partial correlations, from the inverse of the sample
@@ -111,10 +118,16 @@ class SignificantEdges(Sparsifier):
         C: FloatArray = to_numpy(moments.covariance).astype(np.float64)
         sd = np.sqrt(np.clip(C.diagonal(), 0, None))
         varies = sd > 0
-        R: FloatArray = C / np.where(varies, sd, 1)[:, None] / np.where(varies, sd, 1)
         n_samples = to_numpy(moments.n_samples)
-        if self.partial and bool(np.isnan(to_numpy(X)).any()):
-            raise ValueError("SignificantEdges(partial=True) needs data without NaN; impute first, or partial=False.")
+        if n_samples.ndim:  # values are missing
+            if self.partial:
+                raise ValueError(
+                    "SignificantEdges(partial=True) needs data without NaN; impute first, or partial=False."
+                )
+            table = to_numpy(X)
+            R = pairwise_correlations(*observations(table, check_weight(sample_weight, table)))
+        else:
+            R = C / np.where(varies, sd, 1)[:, None] / np.where(varies, sd, 1)
         p_values = None
         if self.partial and float(n_samples) <= varies.sum():
             table = to_numpy(X)
@@ -128,7 +141,7 @@ class SignificantEdges(Sparsifier):
             if self.partial:
                 R, degrees = _partial_correlations(R, varies), n_samples - varies.sum()
             else:
-                degrees = _degrees(n_samples)
+                degrees = n_samples - 2
             above = np.triu(varies[:, None] & varies, 1)
             p = correlation_p_values(R, degrees)
             kept = above & (p <= largest_significant(p[above], self.alpha, self.method, int(above.sum())))
@@ -139,7 +152,7 @@ class SignificantEdges(Sparsifier):
         mask = like(kept, moments.covariance) > 0
         S: Any = moments.covariance
         S = xp.where(mask | ~off_diagonal(S), S, 0 * S)
-        return Estimate(S, moments.location, {"p_values_": p_values})
+        return Estimate(S, moments.location, {"p_values_": p_values}, too_few=_too_few(n_samples))
 
     def _needs_rows(self) -> str:
         if not self.partial:
@@ -159,19 +172,21 @@ class SignificantEdges(Sparsifier):
         limit = tiles.memory_bytes(self.memory_limit)
         data = tiles.read(X, sample_weight, correlations=True, limit=limit, kind=self.correlation)
         grid = tiles.over(data, limit, bool(self.verbose))
-        degrees = float(_degrees(np.asarray(data.n_samples)))
+        if too_few := _too_few(np.asarray(data.n_samples)):
+            raise ValueError(too_few)
+        degrees = float(data.n_samples) - 2
         (location, matrix, _), p_values = tiles.significant(grid, float(self.alpha), self.method, degrees)
         return Estimate(matrix, location, {"p_values_": p_values})
 
 
-def _degrees(n_samples: FloatArray) -> FloatArray:
-    """Return the degrees of freedom of the test of a correlation; a pair of too few samples gets a p-value near 1."""
-    if float(n_samples.max()) <= 2:
-        raise ValueError(
-            f"SignificantEdges needs more than 2 samples to test a correlation, got {float(n_samples.max()):g} "
-            "(the effective number, where rows are weighted)."
-        )
-    return np.clip(n_samples - 2, 1e-3, None)
+def _too_few(n_samples: FloatArray) -> str:
+    """Say why no correlation can be tested; "" where one can be."""
+    if float(n_samples.max()) > 2:
+        return ""
+    return (
+        f"SignificantEdges needs more than 2 samples to test a correlation, got {float(n_samples.max()):g} "
+        "(the effective number, where rows are weighted)."
+    )
 
 
 def _partial_correlations(R: FloatArray, varies: np.ndarray) -> FloatArray:

@@ -43,13 +43,14 @@ class Estimate(NamedTuple):
 
     ``covariance`` has no repairs yet and may be dense or sparse. ``learned`` holds the fitted attributes that not every
     estimator has, by their names; those that are None stay away. ``if_diagonal`` is the warning to give where no
-    covariance is left.
+    covariance is left. ``too_few`` is the error of ``fit`` where rows are too few; after ``partial_fit`` more may come.
     """
 
     covariance: Matrix | Tensor
     location: AnyArray
     learned: Mapping[str, object]
     if_diagonal: str = ""
+    too_few: str = ""
 
 
 def is_plain(estimator: Sparsifier) -> bool:
@@ -200,7 +201,10 @@ class Sparsifier(CovarianceEstimator):
                 f"dense_limit={self.dense_limit}; raise dense_limit if there is memory for them, or fit a window of "
                 "rows again."
             )
-        return self._take_totals(add_rows(before, data, sample_weight, self.halflife), data)
+        found = add_rows(before, data, sample_weight, self.halflife)
+        self._take(self._from_moments(data, found.moments(), None)._replace(too_few=""))
+        self._totals_ = found
+        return self
 
     def _streams(self, table: Table) -> bool:
         """Tell whether the moments of a table are enough, so that its rows need not be held."""
@@ -215,6 +219,8 @@ class Sparsifier(CovarianceEstimator):
 
     def _take(self, found: Estimate, stacklevel: int = 4) -> Self:
         """Store what was found; ``stacklevel`` is how far the caller of ``fit`` is from here, for a warning."""
+        if found.too_few:
+            raise ValueError(found.too_few)
         self.location_ = found.location
         self.covariance_ = self._finished(found.covariance)
         self.density_ = off_diagonal_density(self.covariance_)

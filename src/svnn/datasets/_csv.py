@@ -3,10 +3,8 @@
 from __future__ import annotations
 
 import csv
-import gzip
 import io
 import math
-import zlib
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -14,6 +12,8 @@ import numpy as np
 from sklearn.utils import Bunch
 
 from svnn.datasets._files import PathLike, find_file
+from svnn.sources._memory import available_memory
+from svnn.sources._text import open_text
 
 #: Cells that stand for a missing value, in lower case.
 MISSING = {"", "na", "n/a", "nan", "null", "none"}
@@ -80,17 +80,8 @@ def _read_text(path: Path) -> str:
     """Return the text of a file, or say why it is not text."""
     if path.is_dir():
         raise ValueError(f"{path} is a folder, not a table.")
-    try:
-        content = gzip.decompress(path.read_bytes()) if path.suffix == ".gz" else path.read_bytes()
-    except (gzip.BadGzipFile, EOFError, zlib.error) as error:
-        raise ValueError(f"{path} is not a readable table: it cannot be unpacked ({error}); get it again.") from error
-    try:
-        text = content.decode("utf-8-sig")
-        if "\0" in text:
-            raise ValueError("it holds null characters")
-    except ValueError as error:
-        raise ValueError(f"{path} is not a readable table: it is not text in UTF-8 ({error}); save it so.") from error
-    return text
+    with open_text(path, available_memory()) as text:
+        return text.read()
 
 
 def load_released(name: str, root: PathLike | None = None) -> Bunch:

@@ -1,29 +1,23 @@
 """The state of a training on disk, from which a fit that was killed goes on.
 
-A file as those of models: safetensors and JSON, written in one step, no code in it. It belongs to one fit: a digest of
-the data, the parameters and the first weights says which.
+A file as those of models: safetensors and JSON, written in one step, no code in it. It belongs to one fit: digests of
+the data, the parameters and the first weights say which (``_fingerprint.py``).
 """
 
 from __future__ import annotations
 
-import hashlib
 import json
 import time
-from collections.abc import Mapping, Sequence
-from typing import Any
+from collections.abc import Mapping
 
 import numpy as np
 import torch
-from torch import Tensor, nn
 
-from svnn.estimators._model_file import Json, ModelFileError, PathLike, given_path, read_model, write_model
-from svnn.estimators._stored_values import encode
-from svnn.estimators._training_data import Rows, TrainingData
+from svnn.estimators._fingerprint import differences
+from svnn.estimators._model_file import ModelFileError, PathLike, given_path, read_model, write_model
 from svnn.estimators.training import Course, Trainer
 
 _KIND = "checkpoint of a training"
-#: Parameters that do not change what is learned.
-_FREE = ("callbacks", "verbose", "checkpoint", "checkpoint_seconds", "cache_bytes")
 #: The errors that values can lead to which svnn did not write.
 _NONSENSE = (LookupError, TypeError, ValueError, AttributeError, ArithmeticError, RuntimeError)
 
@@ -36,14 +30,14 @@ class Checkpoint:
     path : path
     seconds : float
         The least time between two writes; 0 writes after every epoch.
-    fit : str
-        The digest of the fit, from :func:`digest`.
+    fit : dict of str to str
+        What tells the fit from others, from :func:`svnn.estimators._fingerprint.fingerprint`.
     rng : Generator
         What realisations of the covariance are drawn from.
     """
 
-    def __init__(self, path: PathLike, seconds: float, fit: str, rng: np.random.Generator) -> None:
-        self.path, self.seconds, self.fit, self.rng = given_path(path), seconds, fit, rng
+    def __init__(self, path: PathLike, seconds: float, fit: Mapping[str, str], rng: np.random.Generator) -> None:
+        self.path, self.seconds, self.fit, self.rng = given_path(path), seconds, dict(fit), rng
         self.written = time.monotonic()
 
     def resume(self, course: Course, trainer: Trainer, draws: torch.Generator | None) -> Course:
@@ -59,7 +53,8 @@ class Checkpoint:
             raise ModelFileError(f"{self.path} is not the checkpoint of a training; it is left as it is. Name another.")
         if header.get("fit") != self.fit:
             raise ValueError(
-                f"the checkpoint {self.path} is that of a fit with other data, parameters or random_state; {remedy}."
+                f"the checkpoint {self.path} is that of a fit with other data, parameters or random_state "
+                f"({differences(header.get('fit'), self.fit)}); {remedy}."
             )
         try:
             found = Course.from_json(header["course"], trainer.n_members)
@@ -86,37 +81,3 @@ class Checkpoint:
     def remove(self) -> None:
         """Remove the file when the fit is done."""
         self.path.unlink(missing_ok=True)
-
-
-def digest(name: str, params: Mapping[str, object], data: TrainingData, networks: Sequence[nn.Module]) -> str:
-    """Return what tells a fit from others: its parameters, its data, and the weights that it starts from."""
-    tensors: dict[str, Tensor] = {}
-    described: Json = {"class": name}
-    for key, value in params.items():
-        if key not in _FREE:
-            described[key] = _described(value, key, tensors)
-    for i, rows in enumerate((data.training, data.held_out or _NOTHING)):
-        arrays: dict[str, np.ndarray] = {"signals": rows.signals, "targets": rows.targets, "weight": rows.weight}
-        if rows.matrices is not None:
-            arrays |= {"matrices": rows.matrices.matrices, "index": rows.matrices.index}
-        tensors.update({f"rows.{i}.{k}": torch.as_tensor(np.ascontiguousarray(v)) for k, v in arrays.items()})
-    for i, fold in enumerate(data.folds or []):
-        tensors[f"fold.{i}"] = torch.as_tensor(np.ascontiguousarray(fold))
-    for i, network in enumerate(networks):
-        tensors.update({f"network.{i}.{key}": value for key, value in network.state_dict().items()})
-    found = hashlib.sha256(json.dumps(described, sort_keys=True).encode())
-    for key in sorted(tensors):
-        values = tensors[key].detach().cpu().numpy()
-        found.update(f"{key} {values.dtype} {values.shape}".encode())
-        found.update(np.ascontiguousarray(values).data)
-    return found.hexdigest()
-
-
-_NOTHING = Rows(np.zeros(0), np.zeros(0), np.zeros(0))
-
-
-def _described(value: object, key: str, tensors: dict[str, Tensor]) -> Any:
-    try:
-        return encode(value, f"params.{key}", tensors)
-    except ValueError:  # an estimator of somebody else
-        return repr(getattr(value, "get_params", lambda: value)())

@@ -18,6 +18,7 @@ from svnn._types import ColumnLike, CovarianceLike, DataLike, HasCovariance, Has
 from svnn.covariance._resolve import fit_covariance, resolve, shift_matrix
 from svnn.covariance._running_moments import decaying
 from svnn.estimators._exports import Exports
+from svnn.estimators._folds import Shift
 from svnn.estimators._going_on import can_go_on
 from svnn.estimators._going_on import networks_of as networks_of
 from svnn.estimators._model_file import PathLike
@@ -57,25 +58,39 @@ class CovarianceNetwork(NetworkSummary, Exports, OwnCovariances):
         """Learn the covariance of standardised signals, and make it the shift."""
         use = self._resolved_use(Z.shape[1])
         self._trained_with = getattr(self, "_trained_with", {}) | {"use": use, "standardize": bool(self.standardize)}
+        found = self._learn_shift(Z, weight, targets, seed, device)
+        self.covariance_estimator_, self.covariance_, self.operator_, self._trained_with["scale"] = found
+        self._trained_with["rows"] = self._counted(len(Z), weight)
+
+    def _learn_shift(
+        self, Z: np.ndarray, weight: np.ndarray | None, targets: np.ndarray | None, seed: int, device: torch.device
+    ) -> Shift:
+        """Return the covariance of standardised signals as what filters are polynomials of."""
+        use = self._resolved_use(Z.shape[1])
+        estimator: HasCovariance | None = None
         if self.shift is None:
             # Small eigenvalues are lost in the rounding of single precision.
             signals = Z.astype(np.float64, copy=False) if use == "log" else Z
             unfitted = with_halflife(resolve(self.covariance, seed), self.halflife)
             estimator = fit_covariance(unfitted, signals, weight, targets)
-            self.covariance_estimator_, self.covariance_ = estimator, plain_covariance(estimator.covariance_)
+            covariance = plain_covariance(estimator.covariance_)
             matrix = shift_matrix(estimator, use)
         else:
-            self.covariance_estimator_, matrix = None, self.shift
-            self.covariance_ = plain_covariance(matrix, "shift").copy()  # the caller's may change later
-        if self.resample != "fixed" and not hasattr(self.covariance_estimator_, "sample"):
+            matrix = self.shift
+            covariance = plain_covariance(matrix, "shift").copy()  # the caller's may change later
+        if self.resample != "fixed" and not hasattr(estimator, "sample"):
             raise ValueError(f'resample="{self.resample}" needs a stochastic covariance such as "acv" or "rcv".')
         shift = as_operator(matrix).normalized()
-        self._trained_with["scale"] = shift.scale
-        self._trained_with["rows"] = self._counted(len(Z), weight)
-        self.operator_ = _operator(shift, shift.scale, use, device)
-        n = self.operator_.shape[0]
+        assert shift.scale is not None
+        operator = _operator(shift, shift.scale, use, device)
+        n = operator.shape[0]
         if n != Z.shape[1]:
             raise ValueError(f"shift is {n}x{n}, but X has {Z.shape[1]} features.")
+        return Shift(estimator, covariance, operator, shift.scale)
+
+    @property
+    def _present_shift(self) -> Shift:
+        return Shift(self.covariance_estimator_, self.covariance_, self.operator_, self._scale)
 
     def _counted(self, n_rows: int, weight: np.ndarray | None) -> float:
         """Return what rows count together, the newest one as 1."""
@@ -113,16 +128,16 @@ class CovarianceNetwork(NetworkSummary, Exports, OwnCovariances):
     def _shift(self) -> CovarianceOperator:
         return self.operator_
 
-    def _shifts(self, rng: np.random.Generator) -> Shifts:
-        estimator: Any = self.covariance_estimator_
+    def _shifts_of(self, shift: Shift, rng: np.random.Generator) -> Shifts:
+        estimator: Any = shift.estimator
 
         def draw() -> CovarianceOperator:
             use = self._as_trained("use")
-            operator = _operator(estimator.sample(rng), self._scale, use, self.operator_.device)
+            operator = _operator(estimator.sample(rng), shift.scale, use, shift.operator.device)
             operator.fleeting = True
             return operator
 
-        return Shifts(self.operator_, self.resample, draw, max(self._order * len(self.hidden), 1))
+        return Shifts(shift.operator, self.resample, draw, max(self._order * len(self.hidden), 1))
 
     # -- using the trained network ----------------------------------------------------------------
 

@@ -15,6 +15,7 @@ from svnn._types import ColumnLike, DataLike, HasCovariance, HasFit
 from svnn.covariance._resolve import resolve
 from svnn.covariance._running_moments import Totals, decaying
 from svnn.estimators._carried_filters import carry, shift_change
+from svnn.estimators._folds import Fold, last_layer
 from svnn.estimators._history import History
 from svnn.estimators._linear_update import updated_linear
 from svnn.estimators._member_training import MemberTraining, from_whitened
@@ -88,7 +89,7 @@ class GoingOn(MemberTraining):
         trainers, start = [], 0
         for size in teams.values():
             own = networks[start : start + size]
-            trainers.append(self._team_trainer(own, data, draws, rng, known=True))
+            trainers.append(self._team_trainer(own, Fold(data, self._present_shift), draws, rng, known=True))
             start += size
         trainer: Trainer = trainers[0] if len(trainers) == 1 else Teams(trainers)
         n_rows = len(data.training.signals)
@@ -242,12 +243,6 @@ class GoingOn(MemberTraining):
 def networks_of(module: nn.Module) -> list[SVNN]:
     """Return the networks that a module holds: its members, or itself."""
     return module.networks if isinstance(module, Members) else [cast(SVNN, module)]
-
-
-def last_layer(network: SVNN) -> tuple[torch.Tensor, torch.Tensor]:
-    """Return the weights and biases of a network's outputs."""
-    layer = [layer for layer in network.head if isinstance(layer, nn.Linear)][-1]
-    return layer.weight, layer.bias
 
 
 @torch.no_grad()

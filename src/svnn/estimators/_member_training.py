@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+from abc import abstractmethod
 from functools import partial
-from typing import Any, NamedTuple, cast
+from itertools import groupby
+from typing import Any, cast
 
 import numpy as np
 import torch
@@ -12,6 +14,19 @@ from torch import Tensor, nn
 from svnn._parameters import declared, fitted
 from svnn.estimators._blend import Linear, class_weights, discriminants, number_weights, ridge, sharpness, strongest
 from svnn.estimators._covariance_parameters import FilterParameters, GivenCovariance, GoingOnParameters
+from svnn.estimators._folds import (
+    SHARES,
+    Fold,
+    HeldOut,
+    Shift,
+    all_rows,
+    best_constant,
+    dealt,
+    held_out,
+    last_layer,
+    shrink,
+    trusted_share,
+)
 from svnn.estimators._network_estimator import NetworkEstimator, new_network, noise_generators
 from svnn.estimators._shared_parameters import PooledNodes
 from svnn.estimators._training_data import Rows, TrainingData
@@ -30,6 +45,7 @@ from svnn.estimators.training import (
 )
 from svnn.nn import SVNN, CovarianceFilter, Members, ShiftedSignals
 from svnn.nn._shifted import PowerSignals, SpectralSignals
+from svnn.operators import CovarianceOperator
 
 #: Values per node, after shifting, up to which they are made uncorrelated.
 _MOST_WHITENED = 64
@@ -43,7 +59,13 @@ _MOST_COMPILED = 3
 #: would take minutes, or gigabytes.
 _MOST_LINEAR, _MOST_LINEAR_VALUES = 3000, 2**25
 #: Held-out rows from which on they say how much the parts count.
-_FEWEST_HELD_OUT = 20
+_FEWEST_HELD_OUT = 4
+#: Held-out rows whose word on the linear model counts half.
+_DOUBT = 10
+#: The epochs with all rows, relative to those before.
+_REFINING = 0.6
+#: Sets of rows that are held out by different members, at most: each needs a covariance of its own.
+_MOST_FOLDS = 4
 
 
 @declared
@@ -86,11 +108,48 @@ class MemberTraining(GivenCovariance, FilterParameters, PooledNodes, GoingOnPara
 
     def _blends(self, data: TrainingData) -> bool:
         """Say whether there are enough held-out rows to learn from how much each part counts."""
-        held = [data.held_out.weight] if data.held_out is not None else []
-        if data.folds is not None:
-            used = data.folds if self._order == 0 else data.folds[: self._n_members // 2]  # those of the smaller team
-            held = [data.training.weight[np.unique(np.concatenate(used))]]
-        return self._may_blend() and sum(int((weight > 0).sum()) for weight in held) >= _FEWEST_HELD_OUT
+        held = [data.training.weight[rows] for rows in data.folds]
+        if data.held_out is not None:
+            held = [data.held_out.weight]
+        enough = sum(int((weight > 0).sum()) for weight in held) >= _FEWEST_HELD_OUT
+        return self._may_blend() and (enough or self._too_few(data))
+
+    def _too_few(self, data: TrainingData) -> bool:
+        """Return whether rows were to be held out, but are too few: nothing would show that a network has learned."""
+        return self.validation_fraction > 0 and data.held_out is None and not data.folds
+
+    @property
+    def _most_folds(self) -> int:
+        return min(max(self._n_members // (2 if self._may_blend() else 1), 1), _MOST_FOLDS)
+
+    def _folds(self, data: TrainingData, seed: int, device: torch.device) -> list[Fold]:
+        if not data.folds:
+            return [Fold(data, self._present_shift)]
+        found = []
+        for rows in data.folds:
+            part = data.without(rows, bool(self.standardize))
+            shift = self._present_shift
+            if shift.estimator is not None:
+                kept = np.setdiff1d(np.arange(len(part.given_targets)), rows)
+                weight = None if part.given_weight is None else part.given_weight[kept]
+                shift = self._learn_shift(part.training.signals[kept], weight, part.given_targets[kept], seed, device)
+            found.append(Fold(part, shift))
+        return found
+
+    @property
+    @abstractmethod
+    def _present_shift(self) -> Shift:
+        """What the fitted filters are polynomials of."""
+
+    @abstractmethod
+    def _learn_shift(
+        self, Z: np.ndarray, weight: np.ndarray | None, targets: np.ndarray | None, seed: int, device: torch.device
+    ) -> Shift:
+        """Return the covariance of standardised signals as what filters are polynomials of."""
+
+    @abstractmethod
+    def _shifts_of(self, shift: Shift, rng: np.random.Generator) -> Shifts:
+        """Return the shifts to train with."""
 
     # -- networks and trainers ---------------------------------------------------------------------
 
@@ -119,13 +178,12 @@ class MemberTraining(GivenCovariance, FilterParameters, PooledNodes, GoingOnPara
         )
 
     def _trainer(
-        self, networks: list[nn.Module], data: TrainingData, draws: torch.Generator, rng: np.random.Generator
+        self, networks: list[nn.Module], folds: list[Fold], draws: torch.Generator, rng: np.random.Generator
     ) -> Trainer:
-        teams, start = [], 0
-        for size in self._teams(data).values():
-            members = cast("list[SVNN]", networks[start : start + size])
-            teams.append(self._team_trainer(members, data, draws, rng, self._starts_known))
-            start += size
+        teams = []
+        for own, fold in dealt(cast("list[SVNN]", networks), folds):
+            team = self._team_trainer(own, fold, draws, rng, self._starts_known)
+            teams.append(team)
         return teams[0] if len(teams) == 1 else Teams(teams)
 
     @property
@@ -136,15 +194,16 @@ class MemberTraining(GivenCovariance, FilterParameters, PooledNodes, GoingOnPara
     def _team_trainer(
         self,
         networks: list[SVNN],
-        data: TrainingData,
+        fold: Fold,
         draws: torch.Generator,
         rng: np.random.Generator,
         known: bool = False,
     ) -> Trainer:
-        """Return what trains a team: for networks of one layer on known signals, a faster way than by modules.
+        """Return what trains networks of one order: for those of one layer on known signals, faster than by modules.
 
         ``known`` networks have filters of powers of the covariance already, random ones are of any signals.
         """
+        assert fold.shift is not None
         device, order = next(networks[0].parameters()).device, networks[0].order
         possible = Plan.of(networks[0], self.n_features_in_)
         by_kernel = (
@@ -152,8 +211,8 @@ class MemberTraining(GivenCovariance, FilterParameters, PooledNodes, GoingOnPara
             and possible.n_inputs <= _MOST_COMPILED * (self._n_values + possible.n_nodes)
             and has_kernel(possible, device)
         )
-        make = partial(self._shifted_batch, order=order, by_kernel=by_kernel)
-        batch, validation = self._batches(data, device, len(networks), make)
+        make = partial(self._shifted_batch, operator=fold.shift.operator, order=order, by_kernel=by_kernel)
+        batch, validation = self._batches(fold.data, device, len(networks), make)
         whitening: Tensor | None = None
         rest: list[Tensor] | None = None
         whitened = self.basis == "orthonormal" and (order + 1) * self._n_values <= _MOST_WHITENED
@@ -168,12 +227,12 @@ class MemberTraining(GivenCovariance, FilterParameters, PooledNodes, GoingOnPara
         trainer: Trainer
         stackable = PowerSignals if device.type == "cuda" else (PowerSignals, SpectralSignals)
         if possible is None or not isinstance(batch.x, stackable):
-            shifts = self._shifts(rng) if order else Shifts(None)
-            noise = noise_generators(len(networks), draws, device)
+            shifts = self._shifts_of(fold.shift, rng) if order else Shifts(None)
+            noise = noise_generators(len(networks), draws, device, self._n_members == 1)
             modules = cast("list[nn.Module]", networks)
             trainer = ModuleTrainer(modules, self._loss, batch, validation, shifts, self._optimiser, noise)
         else:
-            noise = noise_generators(len(networks), draws, torch.device("cpu"))
+            noise = noise_generators(len(networks), draws, torch.device("cpu"), self._n_members == 1)
             known = isinstance(batch.x, PowerSignals) and has_kernel(possible, device)
             kernel = CompiledTrainer if known else StackedTrainer
             kind = GraphTrainer if device.type == "cuda" else kernel
@@ -183,48 +242,67 @@ class MemberTraining(GivenCovariance, FilterParameters, PooledNodes, GoingOnPara
         trainer.whitening, trainer.rest = whitening, rest
         return trainer
 
-    def _shifted_batch(self, rows: Rows, device: torch.device, order: int, by_kernel: bool) -> Batch:
+    def _shifted_batch(
+        self, rows: Rows, device: torch.device, operator: CovarianceOperator, order: int, by_kernel: bool
+    ) -> Batch:
         """Return rows for training, shifted once for all epochs where the covariance is fixed and memory allows it."""
         batch = self._batch(rows, device)
         size = 4 * rows.signals.size * (order + 1)
         redrawn = self.resample != "fixed" and order > 0
-        if redrawn or size > self.cache_bytes or batch.y.device != self.operator_.device:
+        if redrawn or size * self._most_folds > self.cache_bytes or batch.y.device != operator.device:
             return batch
-        if not isinstance(batch.x, Tensor) or not fits(device, 2 * size):
+        if not isinstance(batch.x, Tensor) or not fits(device, 2 * size * self._most_folds):
             return batch
         plain = self.basis == "powers" or (order + 1) * batch.x.shape[2] > _MOST_WHITENED
-        own = self.operator_ if batch.shift is None else batch.shift
-        operator = own if order else None
+        own = (operator if batch.shift is None else batch.shift) if order else None
         if plain and not by_kernel:
-            return Batch(ShiftedSignals.of(batch.x, operator, order), batch.y, batch.weight, batch.shift)
-        signals = PowerSignals.from_shift(batch.x, operator, order)
-        signals.scale = None if operator is None else operator.scale
+            return Batch(ShiftedSignals.of(batch.x, own, order), batch.y, batch.weight, batch.shift)
+        signals = PowerSignals.from_shift(batch.x, own, order)
+        signals.scale = None if own is None else own.scale
         return Batch(signals, batch.y, batch.weight, batch.shift)
 
     # -- what was trained --------------------------------------------------------------------------
 
-    @torch.no_grad()
-    def _finish(self, networks: list[nn.Module], trainer: Trainer, data: TrainingData) -> None:
+    def _finish(
+        self,
+        networks: list[nn.Module],
+        trainer: Trainer,
+        data: TrainingData,
+        folds: list[Fold],
+        draws: torch.Generator,
+    ) -> None:
         """Take over the trained networks, with filters of powers of the covariance, and weigh the parts."""
         teams = list(trainer.teams) if isinstance(trainer, Teams) else [trainer]
-        held = held_out(teams, data)  # of the networks as they were trained, for signals as they were then
+        held = held_out(teams, data, folds)  # of the networks as they were trained, for signals as they were then
+        shares = self._trusted_shares(held, data)
+        if held is not None:
+            held = held.shrunk(shares)
         members: list[SVNN] = []
-        for team in teams:
-            own = cast("list[SVNN]", networks[len(members) : len(members) + team.n_members])
+        for team, (own, fold) in zip(teams, dealt(cast("list[SVNN]", networks), folds), strict=True):
             for i, network in enumerate(own):
                 from_whitened(network, team, i)
-            members += [self._of_full_order(network) for network in own]
-        names = ["with edges" if order else "without edges" for order in self._teams(data)]
+                fold.give_units_of_fit(*last_layer(network))
+                members.append(network)
+        members = self._refined(members, shares, data, draws)
+        members = [self._of_full_order(network) for network in members]
+        sizes = self._teams(data)
+        names = ["with edges" if order else "without edges" for order in sizes]
+        linear: Linear | None = None
         if not self._blends(data):
-            self.blend_ = {names[0]: 1.0}
+            found, names = np.ones(1), names[:1]
+        elif held is None:
+            linear = self._linear_models(data.training, data.training.weight > 0)[-1]
+            found = np.array([0.0] * len(names) + [1.0])
+        else:
+            linear, held = self._with_linear(held, data, folds)
+            found = self._part_weights(held)
+            if linear is not None:
+                found = self._with_doubt(found, int((held.weight > 0).sum()))
+        self.blend_ = dict(zip([*names, "linear"], found.tolist(), strict=False))
+        if len(found) == 1:
             self.module_ = members[0] if len(members) == 1 else Members(members)
         else:
-            assert held is not None
-            linear, held = self._with_linear(held, data)
-            found = self._part_weights(held)
-            self.blend_ = dict(zip([*names, "linear"], found.tolist(), strict=False))
-            sizes = [team.n_members for team in teams]
-            weights = [weight / size for weight, size in zip(found, sizes, strict=False) for _ in range(size)]
+            weights = [w / n for w, n in zip(found.tolist(), sizes.values(), strict=False) for _ in range(n)]
             fixed = None
             if linear is not None:
                 weights.append(float(found[-1]))
@@ -232,6 +310,43 @@ class MemberTraining(GivenCovariance, FilterParameters, PooledNodes, GoingOnPara
             self.module_ = Members(members, weights, fixed)
         self.module_ = self.module_.to(next(members[0].parameters()).device).eval()
         self._learn_noise(held, data)
+
+    def _trusted_shares(self, held: HeldOut | None, data: TrainingData) -> np.ndarray:
+        """Return how much of its members' outputs each order keeps; a constant is the rest."""
+        n_orders = len(self._teams(data))
+        if held is None or data.callers_rows:  # plain early stopping on the caller's rows
+            return np.full(n_orders, 0.0 if self._too_few(data) else 1.0)
+        y = torch.as_tensor(held.targets)
+        losses = [
+            [self._loss(torch.from_numpy(outputs), y).numpy() for outputs in held.shrunk(np.full(n_orders, s)).outputs]
+            for s in SHARES
+        ]
+        return np.array([trusted_share(own, held.weight) for own in zip(*losses, strict=True)])
+
+    def _refined(
+        self, members: list[SVNN], shares: np.ndarray, data: TrainingData, draws: torch.Generator
+    ) -> list[SVNN]:
+        """Return the members for all rows and their covariance.
+
+        Members that held out rows of their own are trained on all of them for a share of the epochs that they took so
+        far. Of each order only that share of the outputs counts which held-out rows trust.
+        """
+        everything = Fold(data._replace(folds=(), held_out=None), self._present_shift)
+        constant = best_constant(all_rows(data), data.targets)
+        found = list[SVNN]()
+        for share, (_, group) in zip(shares.tolist(), groupby(members, lambda network: network.order), strict=True):
+            own = list(group)
+            if share and data.folds:
+                epochs = self.history_["best_epoch"][len(found) : len(found) + len(own)]
+                n_epochs = max(round(_REFINING * float(np.mean(epochs))), 1)
+                trainer = self._team_trainer(own, everything, draws, np.random.default_rng(draws.initial_seed()), True)
+                self._train(trainer, everything.data, n_epochs, draws)
+                for i, network in enumerate(own):
+                    from_whitened(network, trainer, i)
+            for network in own:
+                shrink(network, share, constant)
+            found += own
+        return found
 
     def _of_full_order(self, network: SVNN) -> SVNN:
         """Return a network without edges as one of order K whose filters do not shift."""
@@ -246,29 +361,25 @@ class MemberTraining(GivenCovariance, FilterParameters, PooledNodes, GoingOnPara
         full.load_state_dict(state, assign=True)
         return full.eval()
 
-    def _with_linear(self, held: HeldOut, data: TrainingData) -> tuple[Linear | None, HeldOut]:
+    def _with_linear(self, held: HeldOut, data: TrainingData, folds: list[Fold]) -> tuple[Linear | None, HeldOut]:
         """Return a linear model of all training rows, and its outputs for held-out ones beside those of the teams."""
-        rows = data.training
-        Z = rows.signals.reshape(len(rows.signals), -1)
-        if min(Z.shape) > _MOST_LINEAR or Z.size > _MOST_LINEAR_VALUES:
+        Z = data.training.signals
+        if min(len(Z), Z[0].size) > _MOST_LINEAR or Z.size > _MOST_LINEAR_VALUES:
             return None, held
-        Z = Z.astype(np.float64, copy=False)
-        kept = rows.weight > 0
 
-        def fit(used: np.ndarray) -> list[Linear]:
-            return self._linear_models(Z[used], rows.targets[used], rows.weight[used])
-
-        models = fit(kept)
-        if data.held_out is not None:
-            unseen = data.held_out.signals.reshape(len(data.held_out.signals), -1)
-            outputs = [model(unseen) for model in models]
-        else:
-            parts = []
-            for fold in held.folds:
-                used = kept.copy()
-                used[fold] = False
-                parts.append([model(Z[fold]) for model in fit(used)])
-            outputs = [np.concatenate(part) for part in zip(*parts, strict=True)]
+        models = self._linear_models(data.training, data.training.weight > 0)
+        parts = []
+        for fold in folds:
+            rows = fold.data.training
+            if data.held_out is not None:
+                parts.append([model(_flat(data.held_out.signals)) for model in models])
+                continue
+            (left_out,) = fold.data.folds
+            used = rows.weight > 0
+            used[left_out] = False
+            others = self._linear_models(rows, used)
+            parts.append([fold.in_units_of_fit(model(_flat(rows.signals[left_out]))) for model in others])
+        outputs = [np.concatenate(part) for part in zip(*parts, strict=True)]
         if self._target_kind.are_labels:
             factors, surprises = zip(*(sharpness(own, held.targets, held.weight) for own in outputs), strict=True)
             best = strongest(surprises)
@@ -278,8 +389,9 @@ class MemberTraining(GivenCovariance, FilterParameters, PooledNodes, GoingOnPara
             (linear,), (own,) = models, outputs
         return linear, held._replace(outputs=np.concatenate([held.outputs, own[None]]))
 
-    def _linear_models(self, Z: np.ndarray, targets: np.ndarray, weight: np.ndarray) -> list[Linear]:
-        """Return linear models of a table, one or several to choose from."""
+    def _linear_models(self, rows: Rows, used: np.ndarray) -> list[Linear]:
+        """Return linear models of some of the rows, one or several to choose from."""
+        Z, targets, weight = _flat(rows.signals[used]), rows.targets[used], rows.weight[used]
         if self._target_kind.are_labels:
             return discriminants(Z, targets, self._targets.n_outputs, weight)
         return [ridge(Z, targets, weight)]
@@ -287,8 +399,17 @@ class MemberTraining(GivenCovariance, FilterParameters, PooledNodes, GoingOnPara
     def _part_weights(self, held: HeldOut) -> np.ndarray:
         """Return how much the parts count, from their outputs for held-out rows."""
         if self._target_kind.are_labels:
-            return class_weights(held.outputs, held.targets, held.weight)
-        return number_weights(held.outputs, held.targets, held.weight, str(cast(Any, self).loss))
+            found = class_weights(held.outputs, held.targets, held.weight)
+        else:
+            found = number_weights(held.outputs, held.targets, held.weight, str(cast(Any, self).loss))
+        return found
+
+    def _with_doubt(self, found: np.ndarray, n_rows: int) -> np.ndarray:
+        """Return weights of parts, the last one the linear model's: a few held-out rows do not outvote it."""
+        trust = n_rows**2 / (n_rows**2 + _DOUBT**2)
+        weights: np.ndarray = trust * found
+        weights[-1] += 1 - trust
+        return weights
 
     def _learn_noise(self, held: HeldOut | None, data: TrainingData) -> None:
         """Learn from held-out rows how far predictions are off; for classes the probabilities say so."""
@@ -323,34 +444,5 @@ def from_whitened(network: SVNN, trainer: Trainer, member: int) -> None:
     weight.copy_(flat.view(weight.shape))
 
 
-class HeldOut(NamedTuple):
-    """Outputs of every part for rows that it has not seen, of shape (parts, n, n_outputs), and what is known of them.
-
-    ``folds`` are the rows in the training data, fold by fold; empty where there is a table of its own for validation.
-    """
-
-    outputs: np.ndarray
-    targets: np.ndarray
-    weight: np.ndarray
-    folds: list[np.ndarray]
-
-
-def held_out(teams: list[Trainer], data: TrainingData) -> HeldOut | None:
-    """Return the outputs of teams for rows that they have not seen, or None where no rows are held out.
-
-    Where members hold out rows of their own, a row's output is that of the member that held it out; where all watch
-    the same rows, it is their mean.
-    """
-    if data.held_out is not None:
-        found = [np.mean([_numbers(team.held_out(m)[0]) for m in range(team.n_members)], 0) for team in teams]
-        return HeldOut(np.array(found), data.held_out.targets, data.held_out.weight, [])
-    if data.folds is None:
-        return None
-    n = min(len(data.folds), *(team.n_members for team in teams))
-    found = [np.concatenate([_numbers(team.held_out(m)[0]) for m in range(n)]) for team in teams]
-    rows = np.concatenate(data.folds[:n])
-    return HeldOut(np.array(found), data.training.targets[rows], data.training.weight[rows], data.folds[:n])
-
-
-def _numbers(output: Tensor) -> np.ndarray:
-    return output.double().cpu().numpy()
+def _flat(signals: np.ndarray) -> np.ndarray:
+    return signals.reshape(len(signals), -1).astype(np.float64, copy=False)

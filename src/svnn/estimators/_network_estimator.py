@@ -7,7 +7,7 @@ what it runs on; ``_tasks.py`` says what is predicted.
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from contextlib import AbstractContextManager, nullcontext
 from functools import partial
 from numbers import Integral
@@ -24,6 +24,7 @@ from svnn._parameters import check_parameters, declared, fitted
 from svnn._types import ColumnLike, DataLike
 from svnn._validation import at_once
 from svnn.estimators._double import in_double
+from svnn.estimators._folds import Fold
 from svnn.estimators._history import History
 from svnn.estimators._progress_bar import progress_bar
 from svnn.estimators._row_covariances import RowMatrices
@@ -187,40 +188,58 @@ class NetworkEstimator(TrainingParameters, SeenFeatures, ABC, BaseEstimator):
         else:
             self._take_matrices(data.training.matrices, device)
         networks = self._networks(data, draws, device)
-        trainer = self._trainer(networks, data, draws, rng)
-        n_rows = len(data.training.signals)
-        batch_size = batch_rows(self.batch_size, n_rows)
-        n_batches, n_values = len(batch_ends(n_rows, batch_size)), data.training.signals.size
-        n_epochs = epochs(self.max_epochs, self.schedule, n_batches, n_values)
+        folds = self._folds(data, seed, device)
+        trainer = self._trainer(networks, folds, draws, rng)
+        n_epochs = self._n_epochs(data)
         quiet: AbstractContextManager[list[Callback]] = nullcontext([])
         keeper = self._keeper(data, networks, rng)
         with progress_bar(type(self).__name__, n_epochs) if self.verbose else quiet as progress:
-            losses = train(
-                trainer,
-                n_rows,
-                lr=float(self.lr),
-                schedule=SCHEDULES[self.schedule],
-                max_epochs=n_epochs,
-                patience=None if self.patience is None else int(self.patience),
-                tol=float(self.tol),
-                batch_size=batch_size,
-                callbacks=[*self.callbacks, *progress],
-                generator=draws,
-                keeper=keeper,
-            )
+            losses = self._train(trainer, data, n_epochs, draws, [*self.callbacks, *progress], keeper)
         self.history_, self.n_iter_ = History(losses), len(losses["train_loss"])
-        self._finish(networks, trainer, data)
+        self._finish(networks, trainer, data, folds, draws)
         if keeper is not None:
             keeper.remove()
         return self
+
+    def _n_epochs(self, data: TrainingData) -> int:
+        """Return the most epochs to train for."""
+        n_rows = len(data.training.signals)
+        n_batches = len(batch_ends(n_rows, batch_rows(self.batch_size, n_rows)))
+        return epochs(self.max_epochs, self.schedule, n_batches, data.training.signals.size)
+
+    def _train(
+        self,
+        trainer: Trainer,
+        data: TrainingData,
+        n_epochs: int,
+        draws: torch.Generator,
+        callbacks: Sequence[Callback] = (),
+        keeper: Checkpoint | None = None,
+    ) -> dict[str, list[float]]:
+        """Train networks; return the losses of every epoch."""
+        n_rows = len(data.training.signals)
+        return train(
+            trainer,
+            n_rows,
+            lr=float(self.lr),
+            schedule=SCHEDULES[self.schedule],
+            max_epochs=n_epochs,
+            patience=None if self.patience is None else int(self.patience),
+            tol=float(self.tol),
+            batch_size=batch_rows(self.batch_size, n_rows),
+            callbacks=callbacks,
+            generator=draws,
+            keeper=keeper,
+        )
 
     def _keeper(self, data: TrainingData, networks: list[nn.Module], rng: np.random.Generator) -> Checkpoint | None:
         """Return what writes checkpoints; None where none are asked for."""
         if self.checkpoint is None:
             return None
-        from svnn.estimators._checkpoint import Checkpoint, digest
+        from svnn.estimators._checkpoint import Checkpoint
+        from svnn.estimators._fingerprint import fingerprint
 
-        fit = digest(type(self).__name__, self.get_params(deep=False), data, networks)
+        fit = fingerprint(type(self).__name__, self.get_params(deep=False), data, networks)
         return Checkpoint(self.checkpoint, float(self.checkpoint_seconds), fit, rng)
 
     @property
@@ -228,16 +247,25 @@ class NetworkEstimator(TrainingParameters, SeenFeatures, ABC, BaseEstimator):
         """How many networks are trained."""
         return 1
 
+    @property
+    def _most_folds(self) -> int:
+        """How many sets of rows are held out by different members, at most."""
+        return 1
+
     def _networks(self, data: TrainingData, draws: torch.Generator, device: torch.device) -> list[nn.Module]:
         """Return the networks to train."""
         build = partial(self._build, self._n_values, self._targets.n_outputs)
         return [new_network(build, draws, device) for _ in range(self._n_members)]
 
+    def _folds(self, data: TrainingData, seed: int, device: torch.device) -> list[Fold]:
+        """Return what the members that hold out the same rows learn from, for each set of such rows."""
+        return [Fold(data, None)]
+
     def _trainer(
-        self, networks: list[nn.Module], data: TrainingData, draws: torch.Generator, rng: np.random.Generator
+        self, networks: list[nn.Module], folds: list[Fold], draws: torch.Generator, rng: np.random.Generator
     ) -> Trainer:
         """Return what trains the networks, with the data of this fit."""
-        device = next(networks[0].parameters()).device
+        device, ((data, _),) = next(networks[0].parameters()).device, folds
         batch, validation = self._batches(data, device, len(networks), self._batch)
         noise = noise_generators(len(networks), draws, device)
         return ModuleTrainer(networks, self._loss, batch, validation, self._shifts(rng), self._optimiser, noise)
@@ -246,7 +274,14 @@ class NetworkEstimator(TrainingParameters, SeenFeatures, ABC, BaseEstimator):
     def _optimiser(self) -> Optimiser:
         return Optimiser(weight_decay=float(self.weight_decay), averaging=float(self.averaging))
 
-    def _finish(self, networks: list[nn.Module], trainer: Trainer, data: TrainingData) -> None:
+    def _finish(
+        self,
+        networks: list[nn.Module],
+        trainer: Trainer,
+        data: TrainingData,
+        folds: list[Fold],
+        draws: torch.Generator,
+    ) -> None:
         """Take over the trained networks."""
         (self.module_,) = networks
 
@@ -258,12 +293,12 @@ class NetworkEstimator(TrainingParameters, SeenFeatures, ABC, BaseEstimator):
         weight = check_sample_weight(given.sample_weight, len(signals))
         fraction = float(self.validation_fraction) if validation_data is None else 0.0
         stratify = self._target_kind.are_labels
-        rows, held_out, folds = np.arange(len(y)), np.arange(0), None
+        rows, held_out, folds = np.arange(len(y)), np.arange(0), list[np.ndarray]()
         if self._n_members == 1:
             rows, held_out = split_rows(y, groups, fraction, seed, stratify)
             rows = rows if getattr(self, "halflife", None) is None else np.sort(rows)  # the newest row is the last
         else:
-            folds = member_folds(y, groups, weight, fraction, self._n_members, seed, stratify)
+            folds = member_folds(y, groups, weight, fraction, self._most_folds, seed, stratify)
 
         share = relative(weight[rows])
         if not share.any():
@@ -296,6 +331,7 @@ class NetworkEstimator(TrainingParameters, SeenFeatures, ABC, BaseEstimator):
             y[rows],
             None if given.sample_weight is None else share,
             folds,
+            validation_data is not None,
         )
 
     def _validation_rows(
@@ -317,13 +353,12 @@ class NetworkEstimator(TrainingParameters, SeenFeatures, ABC, BaseEstimator):
         """Return the rows to train ``n`` networks on, with the weights that each gives them, and those held out."""
         batch = make(data.training, device)
         batch.weight = batch.weight.repeat(n, 1)
-        if data.folds is not None:
+        if data.folds:
+            (fold,) = data.folds
+            rows = torch.from_numpy(fold).to(batch.y.device)
             held = Batch(batch.x, batch.y, batch.weight[0].clone(), batch.shift)
-            folds: list[Tensor | None] = []
-            for member, rows in enumerate(data.folds[:n]):
-                folds.append(torch.from_numpy(rows).to(batch.y.device))
-                batch.weight[member, folds[-1]] = 0
-            return batch, Validation(held, folds)
+            batch.weight[:, rows] = 0
+            return batch, Validation(held, [rows] * n)
         return batch, None if data.held_out is None else Validation(make(data.held_out, device), [None] * n)
 
     def _batch(self, rows: Rows, device: torch.device) -> Batch:
@@ -407,9 +442,15 @@ def new_network(build: Callable[[], nn.Module], draws: torch.Generator, device: 
     return network.to(device)
 
 
-def noise_generators(n: int, draws: torch.Generator, device: torch.device) -> list[torch.Generator]:
-    """Return what each of ``n`` networks draws its dropout from: a single one from the generator of the fit itself."""
-    if n == 1 and device.type == "cpu":
-        return [draws]
-    seeds = [draws.initial_seed()] if n == 1 else torch.randint(2**62, (n,), generator=draws).tolist()
+def noise_generators(n: int, draws: torch.Generator, device: torch.device, alone: bool = True) -> list[torch.Generator]:
+    """Return what each of ``n`` networks draws its dropout from.
+
+    A single network that is trained alone takes the generator of the fit itself.
+    """
+    if n == 1 and alone:
+        if device.type == "cpu":
+            return [draws]
+        seeds = [draws.initial_seed()]
+    else:
+        seeds = torch.randint(2**62, (n,), generator=draws).tolist()
     return [torch.Generator(device).manual_seed(seed) for seed in seeds]

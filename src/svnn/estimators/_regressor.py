@@ -11,7 +11,7 @@ from svnn._parameters import declared
 from svnn._types import ColumnLike, DataLike
 from svnn._validation import at_once
 from svnn.estimators._covariance_network import CovarianceNetwork
-from svnn.estimators._member_training import HeldOut
+from svnn.estimators._folds import HeldOut
 from svnn.estimators._noise import Noise
 from svnn.estimators._tasks import Regression
 from svnn.estimators._training_data import TrainingData

@@ -7,9 +7,9 @@ from typing import Any
 
 import numpy as np
 import torch
-from sklearn.utils.validation import check_consistent_length
 
 from svnn._types import ColumnLike, CovarianceLike
+from svnn._validation import check_groups
 from svnn.covariance._resolve import fit_covariance, resolve
 from svnn.functional._array import is_torch, to_numpy
 from svnn.functional._matrix import numpy_matrix
@@ -80,8 +80,7 @@ class RowMatrices:
         """Return the covariance of each group of the signals (t, N, F), whose rows and values are the observations."""
         if groups is None:
             raise ValueError('covariance_per="group" needs groups=, the group of every row of X.')
-        check_consistent_length(Z, groups)
-        names, index = np.unique(np.asarray(groups), return_inverse=True)
+        names, index = np.unique(check_groups(groups, len(Z)), return_inverse=True)
         matrices = []
         for k, name in enumerate(names):
             own = Z[index == k]

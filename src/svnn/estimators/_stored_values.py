@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import math
 from contextlib import suppress
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import scipy.sparse as sp
@@ -22,8 +22,12 @@ from svnn.covariance._running_moments import Totals
 from svnn.estimators._model_file import Json
 from svnn.functional._array import is_torch
 from svnn.functional._matrix import numpy_matrix
+from svnn.functional._sparse import check_sparse
 from svnn.functional.low_rank import LowRankPlusSparse
 from svnn.operators import CovarianceOperator
+
+if TYPE_CHECKING:
+    from svnn.covariance.tiles import Observations
 
 _THEIRS = (
     sklearn.covariance.EllipticEnvelope,
@@ -104,9 +108,7 @@ def decode(value: Any, tensors: dict[str, Tensor]) -> Any:
         return {decode(k, tensors): decode(v, tensors) for k, v in value["dict"]}
     if "csr" in value:
         parts = tuple(tensors[f"{value['csr']}.{name}"].numpy() for name in ("data", "indices", "indptr"))
-        matrix = sp.csr_array(parts, shape=tuple(value["shape"]))
-        matrix.check_format(full_check=True)
-        return matrix
+        return check_sparse(sp.csr_array(parts, shape=tuple(value["shape"])), value["csr"])
     if "factored" in value:
         return LowRankPlusSparse(**{name: decode(part, tensors) for name, part in value["factored"].items()})
     if "array" in value:
@@ -132,6 +134,9 @@ def encode_fitted(estimator: HasCovariance | None, key: str, tensors: dict[str, 
         totals: Totals | None = getattr(estimator, "_totals_", None)
         if totals is not None:  # what partial_fit goes on from
             found["running"] = {k: encode(v, f"{key}.running.{k}", tensors) for k, v in totals._asdict().items()}
+        data: Observations | None = getattr(estimator, "_observations_", None)
+        if data is not None and data.panels is None:  # what a random estimator draws from
+            found["observations"] = _encode_observations(data, f"{key}.observations", tensors)
         return found
     return None
 
@@ -148,7 +153,37 @@ def decode_fitted(stored: Json | None, covariance: Matrix, tensors: dict[str, Te
     estimator.covariance_ = covariance
     if "running" in stored:  # older files have none
         estimator._totals_ = _decode_totals(stored["running"], covariance.shape[0], tensors)
+    if "observations" in stored:
+        estimator._observations_ = _decode_observations(stored["observations"], covariance.shape[0], tensors)
     return estimator
+
+
+def _encode_observations(data: Observations, key: str, tensors: dict[str, Tensor]) -> Json:
+    """Return JSON for standardised data, without its padding."""
+    values = {**data._asdict(), "Z": data.Z[: data.n_features, : len(data.weight) * data.n_values]}
+    values["dtype"] = str(data.dtype).removeprefix("torch.")
+    return {name: encode(value, f"{key}.{name}", tensors) for name, value in values.items()}
+
+
+def _decode_observations(stored: Json, n: int, tensors: dict[str, Tensor]) -> Observations:
+    """Return standardised data of n features; a ``ValueError`` where it cannot be that."""
+    from svnn.covariance.tiles._observations import CHUNK, Observations
+
+    values = {name: decode(value, tensors) for name, value in stored.items()}
+    arrays = {name: torch.as_tensor(values[name]) for name in ("Z", "location", "variance", "unit", "weight")}
+    rows, numbers = len(arrays["weight"]), [values[name] for name in ("scale", "n_samples")]
+    whole = [values[name] for name in ("n_features", "n_values")]
+    fine = all(type(each) is float and 0 < each < math.inf for each in numbers) and whole[0] == n
+    fine &= all(type(each) is int and each > 0 for each in whole) and values["dtype"] in ("float32", "float64")
+    fine &= all(type(values[name]) is bool for name in ("correlations", "as_tensor")) and values["panels"] is None
+    shapes = {"Z": (n, rows * whole[1]), "location": (n,), "variance": (n,), "unit": (n,), "weight": (rows,)}
+    for name, shape in shapes.items():
+        single = torch.float32 if name in ("Z", "weight") else torch.float64
+        fine &= arrays[name].shape == shape and arrays[name].dtype == single and bool(arrays[name].isfinite().all())
+    if not fine:
+        raise ValueError("the standardised data of its covariance estimator is not what svnn writes")
+    arrays["Z"] = torch.nn.functional.pad(arrays["Z"], (0, 0, 0, -n % CHUNK))
+    return Observations(**{**values, **arrays, "dtype": getattr(torch, values["dtype"])})
 
 
 def _decode_totals(stored: Json, n: int, tensors: dict[str, Tensor]) -> Totals:

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Hashable, Mapping
-from dataclasses import dataclass
+from collections.abc import Hashable, Mapping, Sequence
+from dataclasses import dataclass, replace
 from numbers import Number
 from typing import Any, NamedTuple, TypeAlias
 
@@ -13,14 +13,13 @@ from sklearn.base import BaseEstimator
 from sklearn.utils import (
     assert_all_finite,
     check_array,
-    check_consistent_length,
     column_or_1d,
     compute_sample_weight,
 )
 from sklearn.utils.multiclass import check_classification_targets
 
 from svnn._types import ColumnLike, DataLike
-from svnn._validation import check_data
+from svnn._validation import check_data, check_groups
 from svnn.estimators._row_covariances import RowMatrices
 from svnn.functional._array import as_floating, is_torch, to_numpy
 from svnn.functional._centring import centre, deviation, is_constant
@@ -32,6 +31,9 @@ SINGLE = (float(np.finfo(np.float32).tiny), float(np.finfo(np.float32).max))
 SQUARES = (1e-140, 1e140)
 #: Bits of a weight that count.
 _BITS = 32
+#: Rows that are held out at a time: at least; where there are few rows; the largest share of all for that.
+import os
+_FEWEST_HELD_OUT, _MANY_HELD_OUT, _LARGEST_SHARE = 2, int(os.environ.get("MANY","5")), 0.25
 
 
 class Rows(NamedTuple):
@@ -130,9 +132,8 @@ def split_rows(
     from sklearn.model_selection import GroupShuffleSplit, ShuffleSplit, StratifiedShuffleSplit  # slow to import
 
     rows = np.arange(len(y))
-    if groups is not None:
-        check_consistent_length(y, groups)
-    size = round(fraction * len(y))
+    groups = None if groups is None else check_groups(groups, len(y))
+    size = held_out_size(fraction, len(y))
     if size < 1 or len(y) - size < 2:
         return rows, rows[:0]
     if groups is not None:
@@ -147,42 +148,57 @@ def split_rows(
     return next(splitter(1, test_size=size, random_state=seed).split(rows, y))
 
 
+def held_out_size(fraction: float, n_rows: int) -> int:
+    """Return the number of rows to hold out at a time: a share of them, or up to five where that is more.
+
+    No more than a quarter of the rows is held out for that, and none where that would be a single one, which tells next
+    to nothing about the others.
+
+    Examples
+    --------
+    >>> [held_out_size(0.1, n) for n in (5, 8, 12, 20, 40, 100)]
+    [0, 2, 3, 5, 5, 10]
+    """
+    if fraction == 0:
+        return 0
+    size = max(round(fraction * n_rows), min(_MANY_HELD_OUT, int(_LARGEST_SHARE * n_rows)))
+    return size if size >= _FEWEST_HELD_OUT else 0
+
+
 def member_folds(
     y: np.ndarray,
     groups: ColumnLike | None,
     weight: np.ndarray,
     fraction: float,
-    n_members: int,
+    n_folds: int,
     seed: int,
     stratify: bool,
-) -> list[np.ndarray] | None:
-    """Return the rows that each member holds out, about ``fraction`` of those that have weight; None where none are.
+) -> list[np.ndarray]:
+    """Return at most ``n_folds`` sets of rows that members hold out, each about ``fraction`` of those that have weight.
 
-    Members hold out different rows, as far as there are enough of them. Rows of one group stay together; with
-    ``stratify`` every class is dealt out evenly.
+    No row is in two of them. Rows of one group stay together; with ``stratify`` every class is dealt out evenly. The
+    list is empty where there are too few rows to hold any out.
     """
-    if groups is not None:
-        check_consistent_length(y, groups)
+    groups = None if groups is None else check_groups(groups, len(y))
     rows = np.flatnonzero(weight > 0)
-    size = round(fraction * len(rows))
+    size = held_out_size(fraction, len(rows))
     if size < 1 or len(rows) - size < 2:
-        return None
+        return []
     rng = np.random.default_rng(seed)
-    n_folds = max(round(len(rows) / size), 2)
+    n_parts = max(round(len(rows) / size), 2)
     if groups is not None:
-        _, found = np.unique(np.asarray(groups)[rows], return_inverse=True)
+        _, found = np.unique(groups[rows], return_inverse=True)
         n_groups = int(found.max()) + 1
         if n_groups < 2:
             raise ValueError("groups holds a single group, which cannot be split; pass validation_data instead.")
-        fold = (rng.permutation(n_groups) % min(n_folds, n_groups))[found.ravel()]
+        fold = (rng.permutation(n_groups) % min(n_parts, n_groups))[found.ravel()]
     else:
         order = rng.permutation(len(rows))
         if stratify:  # the rows of a class follow one another
             order = order[np.argsort(np.unique(y[rows], return_inverse=True)[1].ravel()[order], kind="stable")]
         fold = np.empty(len(rows), dtype=np.intp)
-        fold[order] = np.arange(len(rows)) % n_folds
-    n_folds = int(fold.max()) + 1
-    return [rows[fold == member % n_folds] for member in range(n_members)]
+        fold[order] = np.arange(len(rows)) % n_parts
+    return [rows[fold == k] for k in range(min(n_folds, int(fold.max()) + 1))]
 
 
 # -- weights of samples and classes: only their ratios count ----------------------------------------
@@ -348,8 +364,8 @@ class TrainingData(NamedTuple):
     """What a network is trained on, and what was learned from it on the way.
 
     ``given_targets`` and ``given_weight`` are those of the training rows as the caller gave them, for estimators of the
-    covariance; ``given_weight`` is None where the caller gave no weights. ``folds`` are the rows of ``training`` that
-    each of several members holds out.
+    covariance; ``given_weight`` is None where the caller gave no weights. ``folds`` are sets of rows of ``training``,
+    each held out by some of several members. ``callers_rows`` says that ``held_out`` are rows that the caller gave.
     """
 
     training: Rows
@@ -358,4 +374,19 @@ class TrainingData(NamedTuple):
     targets: Targets
     given_targets: np.ndarray
     given_weight: np.ndarray | None
-    folds: list[np.ndarray] | None = None
+    folds: Sequence[np.ndarray] = ()
+    callers_rows: bool = False
+
+    def without(self, rows: np.ndarray, standardize: bool) -> TrainingData:
+        """Return the data of members that hold out some rows: standardised by the other rows alone."""
+        Z, codes, targets = self.training.signals, self.training.targets, self.targets
+        kept = np.full(len(Z), True)
+        kept[rows] = False
+        share = np.ones(len(Z)) if self.given_weight is None else self.given_weight
+        share = np.where(kept, share, 0.0)
+        standardizer = Standardizer.fit(Z, share, active=standardize)
+        if isinstance(targets, NumberTargets):
+            units = Standardizer.fit(codes, share, active=standardize)
+            targets, codes = replace(targets, standardizer=units), units(codes)
+        training = self.training._replace(signals=standardizer(Z), targets=codes)
+        return self._replace(training=training, standardizer=standardizer, targets=targets, folds=(rows,))

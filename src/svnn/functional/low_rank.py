@@ -7,6 +7,7 @@ import scipy.sparse as sp
 from scipy.sparse.linalg import LinearOperator
 
 from svnn._types import FloatArray
+from svnn.functional._sparse import check_sparse
 
 
 class LowRankPlusSparse(LinearOperator):
@@ -34,7 +35,7 @@ class LowRankPlusSparse(LinearOperator):
     """
 
     def __init__(self, loadings: FloatArray, residual: sp.sparray | sp.spmatrix) -> None:
-        self.loadings, self.residual = np.asarray(loadings), sp.csr_array(residual)
+        self.loadings, self.residual = np.asarray(loadings), sp.csr_array(check_sparse(residual, "residual"))
         n = self.residual.shape[0]
         if self.residual.shape != (n, n) or self.loadings.ndim != 2 or len(self.loadings) != n:
             raise ValueError(

@@ -8,7 +8,10 @@ import scipy.sparse as sp
 from scipy.special import betainc, betaincinv
 
 from svnn._types import FloatArray, IntArray
+from svnn.functional._centring import is_constant
 
+#: A variance that is this small a part of the mean square has lost so many digits, and is computed in another way.
+_DIGITS = 1e-4
 #: How many tests are corrected for: the procedures by the names that ``SignificantEdges(method=...)`` takes.
 METHODS = ("bh", "by", "bonferroni")
 
@@ -26,7 +29,7 @@ def correlation_p_values(r: npt.ArrayLike, degrees: npt.ArrayLike) -> FloatArray
         Correlations, or partial correlations.
     degrees : float or array
         The degrees of freedom :math:`\nu`: t - 2 for correlations of t samples, t - 2 - k for partial ones given k
-        other features.
+        other features. Without any the p-value is 1.
 
     Examples
     --------
@@ -34,8 +37,67 @@ def correlation_p_values(r: npt.ArrayLike, degrees: npt.ArrayLike) -> FloatArray
     array([1.    , 0.0248])
     """
     r = np.clip(np.abs(np.asarray(r, dtype=np.float64)), 0, 1)
-    p: FloatArray = betainc(np.asarray(degrees) / 2, 0.5, (1 - r) * (1 + r))
+    nu = np.asarray(degrees, dtype=np.float64)
+    p: FloatArray = np.where(nu > 0, betainc(np.where(nu > 0, nu, 1) / 2, 0.5, (1 - r) * (1 + r)), 1.0)
     return p
+
+
+def pairwise_correlations(X: npt.ArrayLike, weight: npt.ArrayLike) -> FloatArray:
+    """Return the Pearson correlation of each two columns over the rows where both are known.
+
+    It is 0 where one of the two does not vary on these rows, up to rounding.
+
+    Parameters
+    ----------
+    X : array of shape (t, N)
+        Missing values are NaN.
+    weight : array of shape (t,)
+        Weights of the rows.
+
+    Examples
+    --------
+    >>> X = [[1.0, 2.0], [2.0, np.nan], [3.0, 0.0], [np.nan, 5.0], [4.0, 1.0]]
+    >>> pairwise_correlations(X, np.ones(5)).round(3)
+    array([[ 1.   , -0.655],
+           [-0.655,  1.   ]])
+    """
+    X, weight = np.asarray(X), np.asarray(weight, dtype=np.float64)[:, None]
+    known = ~np.isnan(X)
+    Z = X.astype(np.float64)
+    Z -= np.nanmedian(Z, axis=0)
+    size = np.nanmax(abs(Z), axis=0)
+    Z = np.where(known, Z / np.where(size > 0, size, 1), 0)
+    common = np.maximum((weight * known).T @ known, np.finfo(np.float64).tiny)
+    mean, square = ((weight * part).T @ known / common for part in (Z, Z**2))  # i, j: of i where j is known
+    variance = square - mean**2
+    exact = (square > 0) & (variance < np.maximum(_DIGITS * square, _DIGITS**5))
+    spread = np.sqrt(np.where(exact | (square == 0), 0, variance))
+    spread = spread * spread.T
+    products = (weight * Z).T @ Z / common - mean * mean.T
+    R: FloatArray = np.where(spread > 0, products / np.where(spread > 0, spread, 1), 0)
+    R = np.clip((R + R.T) / 2, -1, 1)
+    rows, columns = np.nonzero(np.triu(exact | exact.T, 1))
+    step = max(2**20 // len(X), 1)
+    for a in range(0, len(rows), step):
+        i, j = rows[a : a + step], columns[a : a + step]
+        R[i, j] = R[j, i] = _correlations_of(X[:, i], X[:, j], weight)
+    return R
+
+
+def _correlations_of(A: FloatArray, B: FloatArray, weight: FloatArray) -> FloatArray:
+    """Return the correlations of columns with columns, from deviations that lose no digits."""
+    both = ~np.isnan(A) & ~np.isnan(B)
+    share = weight * both / np.maximum((weight * both).sum(0), np.finfo(np.float64).tiny)
+    found = []
+    for values in (A, B):
+        low, high = np.where(both, values, np.inf).min(0), np.where(both, values, -np.inf).max(0)
+        rest = np.where(both, values.astype(np.float64) - low, 0)
+        rest /= np.maximum(rest.max(0), np.finfo(np.float64).tiny)
+        rest = np.where(both, rest - (share * rest).sum(0), 0)
+        size = np.sqrt((share * rest**2).sum(0))
+        found.append(rest * np.where(is_constant(low, high) | (size == 0), 0, 1 / np.where(size > 0, size, 1)))
+    r: FloatArray = np.clip((share * found[0] * found[1]).sum(0), -1, 1)
+    return r
 
 
 def critical_correlation(p: float, degrees: float) -> float:

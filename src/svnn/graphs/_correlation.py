@@ -16,7 +16,7 @@ from torch import Tensor
 
 from svnn._parameters import Rule, integer, memory_size, one_of, share
 from svnn._types import ColumnLike, DataLike
-from svnn._validation import check_data, is_dask
+from svnn._validation import check_data, is_dask, reject_text_columns
 from svnn.functional._array import is_torch, to_numpy
 from svnn.functional.stand_ins import STAND_INS
 from svnn.functional.thresholds import pairs_for_density
@@ -31,6 +31,9 @@ if TYPE_CHECKING:
 
 #: Share of the free memory of a GPU that the table may take; a copy in half precision and the edges come to it.
 _DEVICE_SHARE = 0.4
+#: Correlations in single precision are off by up to about this, in the squared size of the correlation, and a sixteenth
+#: of it: measured for up to so many samples. With more the error grows as the root of their number.
+_ROUNDING, _SAMPLES = 2.0**-20, 2**14
 #: What chooses the edges.
 _CHOICES = {
     "top_k": integer(1),
@@ -59,7 +62,9 @@ def correlation_graph(
     """Return the graph of the largest correlations, by absolute value, between the features of a table.
 
     Exactly one of ``top_k``, ``density``, ``threshold`` and ``edges`` says which. The result is exact, up to the
-    rounding of float32, whatever the number of features; the matrix of all correlations is never formed.
+    rounding of float32, whatever the number of features; the matrix of all correlations is never formed. Correlations
+    that are zero up to that rounding (below 1e-6) are never edges: there are fewer edges than asked for where no others
+    are left.
 
     Parameters
     ----------
@@ -67,12 +72,13 @@ def correlation_graph(
         Among the objects are AnnData, datasets of h5py, arrays of zarr, Parquet files and sparse matrices of scipy.
         A path names such a file (see :func:`svnn.sources.open_table`), or one of text such as CSV. Of an array or data
         frame of Dask the workers of the active ``distributed.Client`` compute the correlations, where there is one.
+        A name of a column that comes again gets a number.
     top_k : int, optional
         Keep the pairs that are among the ``top_k`` largest of either feature.
     density : float in [0, 1], optional
         Keep this share of all pairs, the largest. Of equal ones the first are kept.
     threshold : float in [0, 1], optional
-        Keep the pairs whose correlation is at least this large.
+        Keep the pairs whose correlation is at least this large, up to rounding.
     edges : int, optional
         Keep this number of pairs, the largest.
     correlation : {"pearson", "spearman", "biweight"}, default="pearson"
@@ -142,20 +148,24 @@ def correlation_graph(
     data = tiles.on_device(_as_correlations(data), where_to_multiply(data.Z, device))
     grid = tiles.over(data, limit, bool(verbose))
     more: dict[str, Any] = {"n_samples": t, "constant": constant}
-    if path is not None and threshold is not None and streams(path):
-        degrees = _write_panels(grid, threshold, path, names)
-        return Graph(None, names, degrees, threshold=float(threshold), path=path, **more)
+    rounding = _ROUNDING * max(math.sqrt(t / _SAMPLES), 1)
+    level = None if threshold is None else max(threshold - rounding * (threshold**2 + 1 / 16), rounding)
+    if path is not None and level is not None and streams(path):
+        degrees = _write_panels(grid, level, path, names)
+        return Graph(None, names, degrees, threshold=float(threshold or 0), path=path, **more)
     if top_k is not None:
         found = tiles.top_k(grid, "hard", int(top_k))
-    elif threshold is not None:
-        found = tiles.above_threshold(grid, "hard", float(threshold))
+    elif level is not None:
+        found = tiles.above_threshold(grid, "hard", level)
     else:
         number = int(edges) if density is None else pairs_for_density(n, density)  # type: ignore[arg-type]  # one is given
         found = tiles.at_density(grid, "hard", number)
     matrix: Any = found.matrix
     matrix = as_graph(matrix).matrix if is_torch(matrix) else matrix
     np.clip(matrix.data, -1, 1, out=matrix.data)  # rounding may lead beyond
-    cut: Any = found.threshold
+    matrix.data[(matrix.data < rounding) & (matrix.data > -rounding)] = 0
+    matrix.eliminate_zeros()
+    cut: Any = found.threshold if threshold is None else float(threshold)
     graph = with_matrix(matrix, names, threshold=to_numpy(cut) if np.ndim(cut) else cut, **more)
     return graph if path is None else write_edges(graph, path)
 
@@ -190,15 +200,21 @@ def _columns(X: Any, layer: str | None, dataset: str | None, limit: int) -> tupl
         from svnn.covariance.tiles import DaskTable
 
         lazy = DaskTable(X)
-        names = None if lazy.names is None else np.array([str(name) for name in lazy.names.columns])
-        return (lazy.gathered(limit) if lazy.client is None else lazy), names
+        return (lazy.gathered(limit) if lazy.client is None else lazy), getattr(lazy.names, "columns", None)
     table = as_table(X, layer)
     if table is not None:
         return table.columns(limit), table.names
-    reader = _Reader()
+    reader: Any = _Reader()
+    names: Any = None
+    if hasattr(X, "set_axis") and hasattr(X, "columns"):  # a frame of pandas, whose labels may be numbers or come twice
+        reject_text_columns(X)
+        labels = list(X.columns)
+        names = None if labels == list(range(len(labels))) else labels
+        X = X.copy(deep=False)
+        X.columns = range(len(labels))
     plain = is_torch(X) or (isinstance(X, np.ndarray) and X.dtype.kind in "fiub")
     data = check_data(reader, X, lazy=plain)
-    return data, getattr(reader, "feature_names_in_", None)
+    return data, getattr(reader, "feature_names_in_", names)
 
 
 #: Checks and names of tables are those of scikit-learn's estimators; messages name the function.
@@ -228,14 +244,14 @@ def _as_correlations(data: Observations) -> Observations:
     return data._replace(unit=unit, variance=torch.zeros_like(data.variance))
 
 
-def _write_panels(grid: Tiles, threshold: float, path: Path, names: np.ndarray | None) -> np.ndarray:
-    """Write the pairs above a threshold while they are found; return the number of edges of every feature."""
+def _write_panels(grid: Tiles, level: float, path: Path, names: np.ndarray | None) -> np.ndarray:
+    """Write the pairs above a level while they are found; return the number of edges of every feature."""
     from svnn.covariance import tiles
 
     data, unit = grid.data, math.sqrt(grid.data.scale)
     degrees = np.zeros(len(data.Z), dtype=np.int64)
     dtype = np.dtype(str(data.dtype).removeprefix("torch."))
-    panels = tiles.panels_above(grid, tiles.below_number(threshold / data.scale), what="threshold")
+    panels = tiles.panels_above(grid, tiles.below_number(level / data.scale), what="threshold")
     with EdgeWriter(path, data.n_features, names) as writer:
         for start, *panel in panels:
             counts, columns, values = map(to_numpy, panel)

@@ -45,4 +45,10 @@ def open_with_notes(
     from svnn.comparison._table import read_all_features
 
     X, names, notes = read_all_features(path, list(drop))
+    lacking = [name for name, values in zip(names, X.T, strict=True) if np.isnan(values).any()]
+    if lacking:
+        raise ValueError(
+            f"{text} has missing values in {len(lacking)} of {len(names)} columns, the first of them {lacking[0]!r}; "
+            "fill them in, or leave out these rows or columns."
+        )
     return Opened(ArrayTable(np.asarray(X), names), notes)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import csv
 import json
 import os
 import shutil
@@ -62,13 +61,16 @@ class EdgeWriter:
         self._size = self._in_part = self._parts = 0
         self._sink: Any = None
         self._text: IO[str] | None = None
+        self._words: Any = None
+        if names is not None and self._kind == "csv":
+            self._words = np.array([_cell(name) for name in names], dtype=object)
 
     def __enter__(self) -> Self:
         if self._kind == "folder":
             self._unfinished.mkdir()
         elif self._kind == "csv":
             self._text = open(self._unfinished, "w", encoding="utf-8", newline="")
-            csv.writer(self._text, lineterminator="\n").writerow(("source", "target", "weight"))
+            self._text.write("source,target,weight\n")
         return self
 
     def add(self, source: np.ndarray, target: np.ndarray, weight: np.ndarray) -> None:
@@ -102,9 +104,8 @@ class EdgeWriter:
         source, target, weight = (np.concatenate(part) for part in zip(*self._held, strict=True))
         self._held, self._size = [], 0
         if self._text is not None:
-            ends = (source, target) if self.names is None else (self.names[source], self.names[target])
-            rows = zip(*(part.tolist() for part in ends), map(str, weight), strict=True)
-            csv.writer(self._text, lineterminator="\n").writerows(rows)
+            ends = (part.tolist() if self._words is None else self._words[part] for part in (source, target))
+            self._text.writelines(f"{a},{b},{w}\n" for a, b, w in zip(*ends, map(str, weight), strict=True))
             return
         table = _arrow_table(source, target, weight, self.n_features, self.names)
         if self._sink is None:
@@ -118,6 +119,12 @@ class EdgeWriter:
         if self._kind == "folder" and self._in_part >= _PART:
             self._sink.close()
             self._sink = None
+
+
+def _cell(name: str) -> str:
+    """Return a name as CSV; one of digits has quotes, so that nobody takes it for the number of a node."""
+    plain = name and not name.isdigit() and not any(each in name for each in ',"\r\n')
+    return name if plain else '"' + name.replace('"', '""') + '"'
 
 
 def unfinished(path: Path) -> Path:

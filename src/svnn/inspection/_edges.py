@@ -13,6 +13,7 @@ from svnn._types import DataLike, Matrix
 from svnn.estimators._covariance_network import CovarianceNetwork
 from svnn.estimators.training import plain_torch
 from svnn.functional import log_covariance
+from svnn.functional._array import is_torch, to_numpy
 from svnn.inspection._ablated import Ablated, Stack
 from svnn.inspection._outputs import (
     Outputs,
@@ -141,21 +142,26 @@ def _kept(matrix: Matrix) -> np.ndarray:
 
 def _chosen(edges: EdgesLike, matrix: Matrix, names: np.ndarray, of: str) -> np.ndarray:
     """Return the pairs (E, 2) that the caller asks for, or say what is wrong with them."""
-    if isinstance(edges, (int, np.integer)):
-        if edges < 1:
-            raise ValueError(f"edges must be at least 1, got {edges}.")
+    asked: Any = to_numpy(edges) if is_torch(edges) or hasattr(edges, "columns") else edges
+    asked = asked.item() if np.ndim(asked) == 0 and hasattr(asked, "item") else asked
+    if isinstance(asked, int):
+        if asked < 1:
+            raise ValueError(f"edges must be at least 1, got {asked}.")
         pairs = _kept(matrix)
         sizes = abs(np.asarray(matrix[pairs[:, 0], pairs[:, 1]])).reshape(-1)
-        found: np.ndarray = pairs[np.argsort(-sizes, kind="stable")[:edges]]
+        found: np.ndarray = pairs[np.argsort(-sizes, kind="stable")[:asked]]
         return found
+    if not hasattr(asked, "__iter__"):
+        raise ValueError(f"edges must be a number of edges or pairs of features, got {edges!r}.")
     chosen = []
-    for edge in edges or ():
-        if isinstance(edge, str) or len(edge) != 2:
+    for edge in asked:
+        if isinstance(edge, str) or not hasattr(edge, "__len__") or len(edge) != 2:
             raise ValueError(f"edges must hold pairs of features, got {edge!r}.")
         i, j = sorted(feature_place(feature, names, "edges") for feature in edge)
         if i == j or not matrix[i, j]:
+            pair = tuple(np.asarray(edge, dtype=object).tolist())
             raise ValueError(
-                f"edges holds {edge!r}, which the model's {of} did not keep; edges=None takes all that it kept."
+                f"edges holds {pair}, which the model's {of} did not keep; edges=None takes all that it kept."
             )
         chosen.append((i, j))
     return np.array(chosen, dtype=np.int64).reshape(-1, 2)

@@ -11,6 +11,7 @@ from torch import Tensor, nn
 
 from svnn.nn._shifted import ShiftedSignals
 from svnn.operators import CovarianceOperator, as_operator, from_edges
+from svnn.operators._edges import are_integers
 
 if TYPE_CHECKING:
     from svnn._types import MatrixLike
@@ -90,8 +91,9 @@ class CovarianceFilter(nn.Module):
         shift : CovarianceOperator, matrix, or sequence of ``order`` of them
             A sequence :math:`\tilde C_1, …, \tilde C_K` makes the stochastic filter of Def. 5,
             :math:`\sum_k \tilde C_k \cdots \tilde C_1 x W_k`. Signals that are shifted already need none.
-            Integers of shape (2, E) are the edges of a graph, see :func:`svnn.operators.from_edges`. It is checked and
-            sorted in every call: where it stays the same, make the operator once.
+            Integers of shape (2, E) are the edges of a graph, see :func:`svnn.operators.from_edges`, also where there
+            are two nodes and two edges; the numbers of a matrix are floating-point then. It is checked and sorted in
+            every call: where it stays the same, make the operator once.
         edge_weight : Tensor of shape (E,), optional
             The weights of those edges.
 
@@ -105,7 +107,7 @@ class CovarianceFilter(nn.Module):
             if x.order != self.order:
                 raise ValueError(f"x was shifted {x.order} times, but the filter has order {self.order}.")
             return x.filtered(self.weight, self.bias)
-        if self.order and _is_edges(shift, edge_weight, x.shape[-2]):
+        if self.order and _is_edges(shift, edge_weight):
             shift = from_edges(cast(Tensor, shift), edge_weight, x.shape[-2])
         shifts = as_shifts(shift, self.order)
         if shifts and all(s is shifts[0] for s in shifts):
@@ -119,15 +121,12 @@ class CovarianceFilter(nn.Module):
         return f"{self.in_features}, {self.out_features}, order={self.order}, bias={self.bias is not None}"
 
 
-def _is_edges(shift: object, edge_weight: Tensor | None, n_nodes: int) -> bool:
-    """Say whether a shift is the edges of a graph: integers of shape (2, E) that are no matrix of so many nodes."""
-    if edge_weight is not None:
-        if not isinstance(shift, Tensor) or shift.is_floating_point():
-            raise ValueError("edge_weight belongs to edges; give an edge_index of shape (2, E) as the shift.")
-        return True
-    if not isinstance(shift, Tensor) or shift.is_floating_point() or shift.is_complex():
-        return False
-    return shift.ndim == 2 and len(shift) == 2 and shift.shape != (n_nodes, n_nodes)
+def _is_edges(shift: object, edge_weight: Tensor | None) -> bool:
+    """Say whether a shift is the edges of a graph: integers of shape (2, E). A matrix has other numbers."""
+    found = are_integers(shift) and shift.ndim == 2 and len(shift) == 2
+    if edge_weight is not None and not found:
+        raise ValueError("edge_weight belongs to edges; give an edge_index of shape (2, E) as the shift.")
+    return found
 
 
 def as_shifts(shift: ShiftLike, order: int) -> list[CovarianceOperator]:

@@ -20,6 +20,8 @@ from svnn.operators import CovarianceOperator, DenseOperator, PackedOperator
 _MOMENTS_PER_BATCH = 16
 #: The share of a power, as an amplitude, that has to be new for it to count.
 _LEAST_SHARE = 1e-3
+#: Samples below three times which that share rises.
+_FEW = 3
 
 
 class ShiftedSignals(ABC):
@@ -118,18 +120,20 @@ class PowerSignals(ShiftedSignals):
 
         T is lower triangular and T z has mean squares of 1: each value is what its power adds to those before it. The
         filters of T z are those of z, since :math:`W^T T z = (T^T W)^T z`, but T z suits gradient descent: powers of a
-        covariance are nearly the same signal. A power that adds less than 0.001 of itself is left out, its row is 0.
+        covariance are nearly the same signal. A power that adds less than 0.001 of itself is left out, its row is 0;
+        with t samples also one that adds less than (3 / t)²: what a few rows hardly show is not to be magnified.
         """
         flat = self.powers[..., :-1].flatten(0, 1).double()
         gram = (flat.T @ flat / max(len(flat), 1)).cpu()
         T = torch.zeros_like(gram)
+        least = max(_LEAST_SHARE, (_FEW / max(len(self), 1)) ** 2)
         for i in range(len(gram)):
             row = torch.zeros(len(gram), dtype=torch.float64)
             row[i] = 1
             for _ in range(2):  # the second time takes away what rounding left
                 row -= T.T @ (T @ (gram @ row))
             rest = float(row @ gram @ row)
-            if rest > _LEAST_SHARE**2 * float(gram[i, i]) > 0:
+            if rest > least**2 * float(gram[i, i]) > 0:
                 T[i] = row / rest**0.5
         return T
 

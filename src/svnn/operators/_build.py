@@ -21,6 +21,7 @@ from svnn.operators._bank_costs import SMALL, choose_backend
 from svnn.operators._batched import BatchedOperator, checked_batch
 from svnn.operators._csr import CSROperator
 from svnn.operators._dense import DenseOperator
+from svnn.operators._edges import are_integers
 from svnn.operators._lowrank import LowRankOperator
 from svnn.operators._operator import CovarianceOperator
 from svnn.operators._per_sample import PerSample
@@ -137,7 +138,7 @@ def as_operator(
 
 def _refuse_edges(C: object) -> None:
     """Raise where ``C`` looks like the edges of a graph, or like several matrices."""
-    if isinstance(C, Tensor) and not C.is_floating_point() and C.ndim == 2 and len(C) == 2 != C.shape[1]:
+    if are_integers(C) and C.ndim == 2 and len(C) == 2 != C.shape[1]:
         raise ValueError(
             f"C has shape {tuple(C.shape)}, as the edges of a graph have; use svnn.operators.from_edges(C, weights)."
         )

@@ -13,6 +13,8 @@ from svnn.operators._csr import CSROperator
 from svnn.operators._packed import PackedOperator
 
 if TYPE_CHECKING:
+    from typing_extensions import TypeIs
+
     from svnn._types import ColumnLike, DataLike
 
 #: Weights that differ from those of the way back by less than this, relative to the largest, differ by rounding.
@@ -58,7 +60,7 @@ def from_edges(
             [0., 3., 0.]])
     """
     pairs = _tensor(edge_index)
-    if pairs.ndim != 2 or len(pairs) != 2 or pairs.is_floating_point() or pairs.is_complex():
+    if pairs.ndim != 2 or len(pairs) != 2 or not are_integers(pairs):
         raise ValueError(f"edge_index must be integers of shape (2, E), got {pairs.dtype} {tuple(pairs.shape)}.")
     pairs = pairs.long()
     weights = torch.ones(pairs.shape[1], device=pairs.device) if edge_weight is None else _tensor(edge_weight)
@@ -84,6 +86,13 @@ def from_edges(
     operator = CSROperator(*arrays)
     operator.adaptive = not weights.requires_grad and n > SMALL
     return operator
+
+
+def are_integers(values: object) -> TypeIs[Tensor | np.ndarray]:
+    """Say whether these are a tensor or an array of integers."""
+    if isinstance(values, Tensor):
+        return not (values.is_floating_point() or values.is_complex() or values.dtype == torch.bool)
+    return isinstance(values, np.ndarray) and values.dtype.kind in "iu"
 
 
 def _tensor(values: DataLike) -> Tensor:

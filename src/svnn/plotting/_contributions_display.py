@@ -123,7 +123,8 @@ class ContributionsDisplay(Display):
             for axis, draw in zip(axes, drawn, strict=True):
                 draw(axis)
                 axis.set_ylim(len(self.shown_) - 0.4, -0.6)
-                axis.set_yticks(range(len(self.shown_)), [labels[i] for i in self.shown_])
+                names = [labels[i] for i in self.shown_]
+                axis.set_yticks(range(len(self.shown_)), names, **style.plain(*names))
                 axis.tick_params(axis="y", length=0)
             if len(axes) == 2:
                 axes[1].set_yticklabels([])
@@ -134,7 +135,7 @@ class ContributionsDisplay(Display):
 
     def _bars(self, axis: Axes) -> None:
         axis.barh(range(len(self.shown_)), self.importance_[self.shown_], color=style.PALETTE[0], height=0.65)
-        axis.set_xlabel(f"mean |contribution|\n({self.unit})")
+        axis.set_xlabel(f"mean |contribution|\n({self.unit})", **style.plain(self.unit))
         axis.grid(False, axis="y")
 
     def _points(self, axis: Axes) -> None:
@@ -148,7 +149,7 @@ class ContributionsDisplay(Display):
                 colours = _ranks(self.values[:, feature])
                 mappable = axis.scatter(x, y, c=colours, cmap="cividis", vmin=0, vmax=1, s=9, alpha=0.85, linewidth=0)
         axis.axvline(0, color=style.GREY, linewidth=1)
-        axis.set_xlabel(f"contribution of a row\n({self.unit})")
+        axis.set_xlabel(f"contribution of a row\n({self.unit})", **style.plain(self.unit))
         if mappable is not None:
             bar = self.figure_.colorbar(mappable, ax=axis, ticks=[0, 1], label="value of the feature", pad=0.02)
             bar.ax.set_yticklabels(["low", "high"])

@@ -173,7 +173,7 @@ class CovarianceDisplay(Display):
     def _draw(self, axis: Axes, matrix: np.ndarray, shown: bool) -> Any:
         style.dress(axis, grid=False)
         n = len(self.names)
-        low = float(self.before.min())
+        low = min(float(self.before.min()), 1.0)  # which rounding can exceed
         if low < _ALIKE:
             image = axis.imshow(matrix, cmap=style.diverging(), vmin=-1, vmax=1, interpolation="nearest")
         else:
@@ -188,7 +188,7 @@ class CovarianceDisplay(Display):
             if size < _SMALLEST_LETTERS:
                 return image
             labels = style.short_names(self.names)
-            axis.set_yticks(np.arange(n), [labels[i] for i in self.order_], fontsize=size)
+            axis.set_yticks(np.arange(n), [labels[i] for i in self.order_], fontsize=size, **style.plain(*labels))
             axis.tick_params(axis="y", length=0, pad=2)
         return image
 

@@ -144,7 +144,8 @@ class GraphDisplay(Display):
             axis.add_collection(edges)
             if len(mine):
                 handles.append(Line2D([], [], color=colour, linewidth=2, label=f"{word} {self.quantity}"))
-        axis.legend(handles=handles, loc="upper center", bbox_to_anchor=(0.5, 0.02), ncols=2)
+        names = [str(handle.get_label()) for handle in handles]
+        style.legend(axis, handles, names, loc="upper center", bbox_to_anchor=(0.5, 0.02), ncols=2)
 
     def _write_names(self, axis: Axes, strength: np.ndarray, n_names: int) -> None:
         from matplotlib.patheffects import withStroke
@@ -167,6 +168,7 @@ class GraphDisplay(Display):
                 ha="center",
                 va="center",
                 zorder=4,
+                **style.plain(text),
                 path_effects=[withStroke(linewidth=2.5, foreground="white")],
                 arrowprops={"arrowstyle": "-", "color": style.GREY, "linewidth": 0.6, "shrinkA": 0, "shrinkB": 3},
             )

@@ -170,8 +170,8 @@ class PredictionErrorDisplay(Display):
         axis.plot(ends, ends, "--", color="black", linewidth=1.2, zorder=3, label="prediction = truth")
         margin = 0.04 * (ends[1] - ends[0]) or 1.0
         axis.set_xlim(ends[0] - margin, ends[1] + margin)
-        axis.set_xlabel(f"true {self.target}")
-        axis.set_ylabel(f"predicted {self.target}")
+        axis.set_xlabel(f"true {self.target}", **style.plain(self.target))
+        axis.set_ylabel(f"predicted {self.target}", **style.plain(self.target))
         style.note(axis, text)
         axis.legend(loc="upper left")
 
@@ -188,11 +188,12 @@ class PredictionErrorDisplay(Display):
                         j, i, str(count), ha="center", va="center", color="white" if share[i, j] > 0.5 else "black"
                     )
         upright = max(map(len, names)) * n < 60
-        axis.set_xticks(range(n), names, rotation=0 if upright else 45, ha="center" if upright else "right")
-        axis.set_yticks(range(n), names)
+        look = style.plain(*names)
+        axis.set_xticks(range(n), names, rotation=0 if upright else 45, ha="center" if upright else "right", **look)
+        axis.set_yticks(range(n), names, **look)
         axis.tick_params(length=0)
-        axis.set_xlabel(f"predicted {self.target}")
-        axis.set_ylabel(f"true {self.target}")
+        axis.set_xlabel(f"predicted {self.target}", **style.plain(self.target))
+        axis.set_ylabel(f"true {self.target}", **style.plain(self.target))
         right = np.trace(self.counts_) / self.counts_.sum()
         style.note(axis, f"{100 * right:.1f} % of {self.counts_.sum()} rows are right")
         self.figure_.colorbar(image, ax=axis, label="share of the true class", shrink=0.8)

@@ -131,13 +131,14 @@ class StabilityDisplay(Display):
                 raise ValueError(f"y={y!r} is no column of the curve {name!r}; use one of {', '.join(table[0])}.")
         with style.context():
             (axis,) = self._start(ax, (6.0, 3.8))
-            lowest = np.inf
+            lowest, handles, names = np.inf, [], []
             for name, look in style.looks(list(self.curves)).items():
                 table = self.curves[name]
                 at = np.unique([float(row[self.x_]) for row in table])
                 groups = [[row[y] for row in table if row[self.x_] == x] for x in at]
                 low, middle, high = np.array([np.quantile(group, (0.25, 0.5, 0.75)) for group in groups]).T
-                axis.plot(at, middle, label=style.short_names([name])[0] or "median", **look)
+                names.append(style.short_names([name])[0] or "median")
+                handles += axis.plot(at, middle, label=names[-1], **look)
                 axis.fill_between(at, low, high, color=look["color"], alpha=0.15, linewidth=0)
                 lowest = min(lowest, low.min())
             if self.x_ != "level":
@@ -149,12 +150,16 @@ class StabilityDisplay(Display):
             if lowest >= 0:
                 axis.set_ylim(bottom=0)
             axis.set_xlabel(_AXES[self.x_] + (" (log scale)" if self.x_ != "level" else ""))
-            axis.set_ylabel(_wrapped(_QUANTITIES.get(y, y)))
+            axis.set_ylabel(_wrapped(_QUANTITIES.get(y, y)), **style.plain(y))
             repeats = max(sum(row[self.x_] == table[0][self.x_] for row in table) for table in self.curves.values())
             if repeats > 1:
                 style.note(axis, f"medians of {repeats} repeats, bands from the lower to the upper quartile")
             if list(self.curves) != [""]:
-                axis.legend(loc="best")
+                others = [
+                    pair for pair in zip(*axis.get_legend_handles_labels(), strict=True) if pair[0] not in handles
+                ]
+                shown = [*others, *zip(handles, names, strict=True)]
+                style.legend(axis, [handle for handle, _ in shown], [name for _, name in shown], loc="best")
         return self
 
 

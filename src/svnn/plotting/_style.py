@@ -40,6 +40,7 @@ RC: Mapping[str, object] = {
     "lines.markersize": 5,
     "legend.frameon": False,
     "pdf.fonttype": 42,
+    "text.usetex": False,  # names of features are no LaTeX
 }
 
 
@@ -86,6 +87,18 @@ def note(axis: Axes, text: str) -> None:
     axis.set_title(text, loc="left", fontsize=9, color=GREY)
 
 
+def plain(*texts: str) -> dict[str, Any]:
+    """Return the setting with which matplotlib draws these texts as they are, also where they have dollar signs."""
+    return {"parse_math": not any("$" in text for text in texts)}
+
+
+def legend(axis: Axes, handles: Sequence[Any], names: Sequence[str], **options: Any) -> None:
+    """Put a legend on an axis with every name as it is; matplotlib leaves out those that begin with an underscore."""
+    found = axis.legend(handles, ["name"] * len(names), **options)
+    for text, name in zip(found.get_texts(), names, strict=True):
+        text.set(text=name, **plain(name))
+
+
 def diverging() -> Colormap:
     """Return the colours from negative over white to positive; what is masked has the colour of dropped pairs."""
     return _colours("#003a5c", NEGATIVE, "white", POSITIVE, "#6e2f00")
@@ -115,7 +128,7 @@ def looks(names: Sequence[str]) -> dict[str, Look]:
 
 
 def short_names(names: Sequence[str], longest: int = LONGEST_NAME) -> list[str]:
-    """Return names that fit beside an axis: without the words that all of them share, and cut in the middle.
+    """Return names that fit beside an axis: in one line, without the words that all share, and cut in the middle.
 
     Examples
     --------
@@ -124,7 +137,8 @@ def short_names(names: Sequence[str], longest: int = LONGEST_NAME) -> list[str]:
     >>> short_names(["the total concentration of protein", "fat"], longest=16)
     ['the tot…protein', 'fat']
     """
-    names = [str(name) for name in names]
+    names = ["".join(c if c.isprintable() else " " for c in str(name)) for name in names]
+    names = [" ".join(name.split()) for name in names]
     if len(names) > 1:
         start, end = _shared_words(names), _shared_words([name[::-1] for name in names])
         if all(len(name) > start + end for name in names):

@@ -85,7 +85,7 @@ class TrainingDisplay(Display):
             if log and min(min(train), monitored.min()) > 0:
                 axis.set_yscale("log")
             axis.set_xlabel("epoch")
-            axis.set_ylabel(f"{self.loss}, mean of the members" if several else self.loss)
+            axis.set_ylabel(f"{self.loss}, mean of the members" if several else self.loss, **style.plain(self.loss))
             axis.set_xlim(0, len(train) + 1)
             _plain_numbers(axis)
             axis.legend(loc="upper right")

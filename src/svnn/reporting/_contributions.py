@@ -42,12 +42,12 @@ def importance_of(request: Request) -> Importance:
     found = np.asarray(feature_contributions(request.model, X).contributions)
     size = np.abs(found).mean(0)
     direction: np.ndarray | None = found.mean(0)
-    towards, unit = "mean with sign", "units of the target"
+    towards, unit = "Mean with sign", "units of the target"
     if found.ndim == 3:
         binary = request.classifies and found.shape[2] == 2
         size, direction = size.mean(1), found[..., 1].mean(0) if binary else None
     if request.classifies:
-        towards, unit = f"mean, towards {cast(Any, request.model).classes_[-1]}", "probability"
+        towards, unit = f"Mean, towards {cast(Any, request.model).classes_[-1]}", "probability"
     return Importance(size, direction, towards, unit, len(rows))
 
 
@@ -70,7 +70,7 @@ def contributions_section(request: Request, importance: Importance) -> Markup:
     )
     header, columns = ["Feature", "Mean size"], [importance.size]
     if importance.direction is not None:
-        header, columns = [*header, importance.towards.capitalize()], [*columns, importance.direction]
+        header, columns = [*header, importance.towards], [*columns, importance.direction]
     rows = [(request.names[i], *(number(float(column[i])) for column in columns)) for i in order[:_LISTED]]
     caption = f"The first {len(rows)} of {number(len(order))} features, in {importance.unit}"
     details = element("details", element("summary", "The numbers as a table"), table(caption, header, rows))

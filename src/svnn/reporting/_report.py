@@ -93,7 +93,7 @@ def write_report(
         title = f"Comparison on {comparison.name}" if comparison is not None else f"{type(model).__name__}: report"
     short = section("short", "In short", element("ol", *(element("li", sentence) for sentence in said)))
     page = _page(title, [short, *parts, repeat_section(request, comparison)])
-    file.write_text(page, encoding="utf-8")
+    file.write_text(page, encoding="utf-8", errors="replace")
     return file
 
 

@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from svnn.sources._table import Block, Table
+from svnn.sources._table import Block, Table, naming
 
 
 class ArrayTable(Table):
@@ -41,7 +41,9 @@ class ArrayTable(Table):
             rows = slice(a, min(a + height, t))
             for b in range(0, n, width):
                 columns = slice(b, min(b + width, n))
-                yield Block(rows, columns, np.asarray(self._array[rows, columns], dtype=self.dtype))
+                with naming("X"):
+                    values = np.asarray(self._array[rows, columns], dtype=self.dtype)
+                yield Block(rows, columns, values)
 
     def stored(self, limit: int) -> np.ndarray:
         """Return the table: the array itself where it is one of numpy, such as a memory map."""

@@ -30,7 +30,9 @@ class ArrowTable(Table):
         absent = [name for name in drop if name not in schema.names]
         if absent:
             raise ValueError(f"there is no column {absent[0]!r} to drop.")
-        fields = [field for field in schema if not field.name.startswith(_INDEX) and field.name not in drop]
+        is_feature = [not field.name.startswith(_INDEX) and field.name not in drop for field in schema]
+        self._places = np.flatnonzero(is_feature).tolist()
+        fields = [schema.field(i) for i in self._places]
         names = [field.name for field in fields]
         text = [repr(field.name) for field in fields if not _is_number(field.type)]
         if text:
@@ -53,9 +55,14 @@ class ArrowTable(Table):
 
     def _batches(self, height: int) -> Iterator[Any]:
         if hasattr(self._source, "iter_batches"):
-            return self._source.iter_batches(batch_size=height, columns=self.names)
+            if len(set(self.names or ())) == len(self._places):
+                return self._source.iter_batches(batch_size=height, columns=self.names)
+            batches = self._source.iter_batches(
+                batch_size=height
+            )  # asked for by name, they would come in another order
+            return (batch.select(self._places) for batch in batches)
         if hasattr(self._source, "to_reader"):
-            return iter(self._source.select(self.names).to_batches(max_chunksize=height))
+            return iter(self._source.select(self._places).to_batches(max_chunksize=height))
         options = {"batch_size": height, "batch_readahead": 0, "fragment_readahead": 0}
         return self._source.to_batches(columns=self.names, **options)
 

@@ -14,9 +14,10 @@ import numpy as np
 
 from svnn.sources._anndata import element_table, group_table, is_anndata_group
 from svnn.sources._arrays import ArrayTable
+from svnn.sources._memory import available_memory, check_memory, unpacked_size
 from svnn.sources._parquet import ArrowTable
 from svnn.sources._sparse import SparseTable
-from svnn.sources._table import Table
+from svnn.sources._table import Table, naming
 
 PathLike: TypeAlias = str | os.PathLike[str]
 
@@ -68,7 +69,7 @@ def open_table(
     if dataset is not None and kind not in (".npz", ".h5ad", ".zarr", *HDF5):
         raise ValueError(f"dataset={dataset!r} is for HDF5, Zarr and NPZ files; this is {where.name}.")
     folder = where.is_dir() and kind != ".zarr"
-    if drop and not folder and kind not in PARQUET:
+    if len(drop) and not folder and kind not in PARQUET:
         raise ValueError(f"drop={list(drop)!r} is for files with columns, such as Parquet; this is {where.name}.")
     if folder or kind in PARQUET:
         return _reading(where, lambda: _parquet(where, drop))
@@ -93,14 +94,9 @@ def _parted(path: PathLike, dataset: str | None) -> tuple[Path, str | None]:
 
 
 def _reading(path: Path, opener: Callable[[], Table]) -> Table:
-    """Open, and name the file in every error."""
-    try:
+    """Open a table; name the file in every error."""
+    with naming(path):
         table = opener()
-    except (ImportError, MemoryError):
-        raise
-    except Exception as error:  # the packages have many kinds, and the formats have many ways to be damaged
-        text = " ".join(str(error).split())[:300] or type(error).__name__
-        raise ValueError(text if text.startswith(str(path)) else f"{path}: {text}") from None
     if 0 in table.shape:
         raise ValueError(f"{path} holds a table of shape {table.shape}, which has no values.")
     return table
@@ -130,9 +126,10 @@ def _npy(path: Path) -> Table:
 def _npz(path: Path, dataset: str | None) -> Table:
     import scipy.sparse as sp
 
+    check_memory(path, unpacked_size(path), available_memory())
     try:
         with np.load(path, allow_pickle=False) as archive:
-            if "format" in archive.files and "indptr" in archive.files:
+            if {"format", "shape", "data"} <= set(archive.files):  # of scipy, in any of its formats
                 return SparseTable(sp.load_npz(path))
             arrays = {name: archive[name] for name in archive.files}
     except (zipfile.BadZipFile, zlib.error, EOFError) as error:

@@ -8,7 +8,8 @@ from typing import Any
 import numpy as np
 import scipy.sparse as sp
 
-from svnn.sources._table import Block, Columns, Table
+from svnn.functional._sparse import check_sparse, check_starts, damaged
+from svnn.sources._table import Block, Columns, Table, naming
 
 
 class SparseTable(Table):
@@ -24,7 +25,7 @@ class SparseTable(Table):
 
     def __init__(self, matrix: Any, names: Sequence[object] | None = None) -> None:
         super().__init__(matrix.shape, matrix.dtype, names)
-        self._matrix = matrix
+        self._matrix = check_sparse(matrix)
 
     def blocks(self, size: int) -> Iterator[Block]:
         t, n = self.shape
@@ -56,10 +57,12 @@ class StoredSparse(Table):
         super().__init__(shape, group["data"].dtype, names)
         self._by_rows = kind == "csr"
         self._values, self._places = group["data"], group["indices"]
-        self._starts = np.asarray(group["indptr"][:], dtype=np.int64)
-        lines = self.shape[0] if self._by_rows else self.shape[1]
-        if len(self._starts) != lines + 1 or self._starts[-1] != self._values.shape[0]:
-            raise ValueError(f"the sparse matrix of the file does not have the shape {self.shape} that it says.")
+        n_values, n_places = (part.shape for part in (self._values, self._places))
+        if len(n_values) != 1 or n_values != n_places or np.dtype(self._places.dtype).kind not in "iu":
+            raise damaged("X", f"its data and indices must be lists of one length, got {n_values} and {n_places}.")
+        starts = np.asarray(group["indptr"][:])
+        check_starts(starts, n_values[0], self.shape[0] if self._by_rows else self.shape[1])
+        self._starts = starts.astype(np.int64)
 
     def blocks(self, size: int) -> Iterator[Block]:
         t, n = self.shape
@@ -85,8 +88,9 @@ class StoredSparse(Table):
     def _part(self, a: int, b: int) -> Any:
         """Return some of the rows, or of the columns, as a matrix of scipy."""
         first, last = int(self._starts[a]), int(self._starts[b])
-        values, places = self._values[first:last], self._places[first:last]
-        parts = (np.asarray(values, dtype=self.dtype), np.asarray(places), self._starts[a : b + 1] - first)
-        if self._by_rows:
-            return sp.csr_array(parts, shape=(b - a, self.shape[1]))
-        return sp.csc_array(parts, shape=(self.shape[0], b - a))
+        with naming("X"):
+            values, places = self._values[first:last], self._places[first:last]
+            parts = (np.asarray(values, dtype=self.dtype), np.asarray(places), self._starts[a : b + 1] - first)
+            if self._by_rows:
+                return check_sparse(sp.csr_array(parts, shape=(b - a, self.shape[1])))
+            return check_sparse(sp.csc_array(parts, shape=(self.shape[0], b - a)))

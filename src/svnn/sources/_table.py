@@ -6,6 +6,7 @@ import mmap
 import tempfile
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -133,6 +134,18 @@ class Columns:
 
     def __array__(self, dtype: Any = None, copy: bool | None = None) -> np.ndarray:
         return self[:].astype(dtype or self.dtype, copy=False)
+
+
+@contextmanager
+def naming(what: object) -> Iterator[None]:
+    """Make a ValueError of one line, which names a file, or the table "X", of whatever is wrong with it."""
+    try:
+        yield
+    except (ImportError, MemoryError):
+        raise
+    except Exception as error:  # the packages have many kinds, and the formats have many ways to be damaged
+        text = " ".join(str(error).split())[:300] or type(error).__name__
+        raise ValueError(text if text.startswith(str(what)) else f"{what}: {text}") from None
 
 
 def block_size(limit: int) -> int:

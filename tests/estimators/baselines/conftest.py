@@ -21,7 +21,7 @@ def every(task: str) -> dict[str, object]:
         "MLP": make("MLP", **QUICK),
         "PCA + MLP": make("PCAMLP", n_components=8, **QUICK),
         "kernel PCA + MLP": make("PCAMLP", n_components=8, reduction="kernel", **QUICK),
-        "sparse PCA + MLP": make("PCAMLP", n_components=8, reduction="sparse", max_observations=100, **QUICK),
+        "sparse PCA + MLP": make("PCAMLP", n_components=8, reduction="sparse", max_observations=60, **QUICK),
         "PCA-SVM": make("PCASVM", n_components=8, random_state=0),
         "neighbour sampling": make("NeighborSampling", n_neighbors=3, readout="weighted", **QUICK),
         "Ledoit-Wolf": svnn(covariance="ledoit_wolf", **QUICK),

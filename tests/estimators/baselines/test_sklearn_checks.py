@@ -16,15 +16,13 @@ from svnn.estimators.baselines import (
     PCASVMRegressor,
 )
 
-QUICK = {"max_epochs": 12, "lr": 0.05, "averaging": 0.0, "hidden": (8,), "random_state": 0}
+QUICK = {"max_epochs": 6, "lr": 0.05, "averaging": 0.0, "hidden": (8,), "random_state": 0}
 
 ESTIMATORS = [
     MLPRegressor(**QUICK),
     MLPClassifier(**QUICK),
     PCAMLPRegressor(**QUICK),
     PCAMLPClassifier(**QUICK),
-    PCAMLPRegressor(reduction="kernel", **QUICK),
-    PCAMLPRegressor(reduction="sparse", **QUICK),
     PCASVMRegressor(),
     PCASVMClassifier(),
     NeighborSamplingRegressor(**QUICK),

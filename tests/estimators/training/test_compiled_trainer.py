@@ -50,8 +50,7 @@ def fit(monkeypatch):
             for kind in (CompiledTrainer, StackedTrainer, ModuleTrainer):
                 patch.setattr(_member_training, kind.__name__, recorded(kind, used))
             model = copy.deepcopy(model).fit(X, y, sample_weight, **options)
-        n_teams = len([name for name in model.blend_ if name != "linear"])
-        assert used == [way] * n_teams
+        assert set(used) == {way}
         return model
 
     return run
@@ -213,7 +212,7 @@ def test_a_default_fit_on_a_cpu_is_compiled(kind, monkeypatch):
         )
     model = kind(device="cpu", max_epochs=2, random_state=0).fit(*problem(kind))
     assert "without edges" in model.blend_
-    assert calls.count("train_epoch") == 2 * 2  # for each team
+    assert calls.count("train_epoch") >= 2 * model.members  # each with its own signals
     assert calls.count("evaluate") >= 2 * model.members
 
 
@@ -237,7 +236,7 @@ def test_networks_that_the_kernel_cannot_do_are_trained_all_the_same(options, ex
         monkeypatch.setattr(_member_training, kind.__name__, recorded(kind, used))
     X, y = problem()
     model = SVNNRegressor(**COMMON | {"max_epochs": 30} | options).fit(X, y)
-    assert used == [expected]
+    assert set(used) == {expected}
     assert model.history_["train_loss"][-1] < 0.6 * model.history_["train_loss"][0] and model.score(X, y) > 0.5
 
 

@@ -29,8 +29,7 @@ def standardised(X):
     return (X - X.mean(0)) / X.std(0)
 
 
-@pytest.mark.parametrize("density", [0.05, 0.2])
-@pytest.mark.parametrize("t", [200, 500, 1000])
+@pytest.mark.parametrize(("density", "t"), [(0.05, 200), (0.2, 200), (0.05, 1000), (0.2, 500)])
 def test_blocks_look_sparse_and_are_thresholded(density, t):
     for seed in range(2):
         C = make_sparse_covariance(100, density, "block", random_state=seed)

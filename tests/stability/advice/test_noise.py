@@ -47,6 +47,16 @@ def test_blocks_spread_over_their_own_pairs():
     assert found.spread == pytest.approx(density, abs=0.05)
 
 
+def test_blocks_of_two_sizes_by_hand():
+    """Blocks of 30 and of 10 with correlations of 1/2: eigenvalues 15.5 and 5.5, less 1 for what is noise."""
+    R = 0.5 * np.kron(np.eye(4), np.ones((10, 10))) + 0.5 * np.eye(40)
+    R[:30, :30] = 0.5 + 0.5 * np.eye(30)
+    found = noise_spectrum(R, 10_000)
+    pairs, entries = np.array([30 * 29 / 2, 10 * 9 / 2]), np.array([14.5 / 30, 4.5 / 10])
+    assert found.n_above == 2 and found.variance_above == pytest.approx(21 / 40)
+    assert found.spread == pytest.approx((pairs @ entries) ** 2 / (780 * pairs @ entries**2))
+
+
 def test_equal_blocks_mix_their_eigenvectors_but_not_their_spread():
     """Ten equal blocks: eigenvectors of the sample are any mixture of them, the spread stays a tenth."""
     C = np.kron(np.eye(10), np.full((10, 10), 0.6)) + 0.4 * np.eye(100)

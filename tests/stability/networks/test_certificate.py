@@ -109,7 +109,7 @@ def test_certificate_of_trained_networks_is_above_the_truth(rng, trained):
     for model, X in trained:
         X = X[:20]
         reference, embedding = outputs_of(model, X), model.embed(X)
-        for trial in range(60):
+        for trial in range(30):
             C_hat = changed(rng, model.covariance_, trial)
             other = model.on(C_hat)
             bound = certificate(model, model.covariance_, C_hat, X)

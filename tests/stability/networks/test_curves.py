@@ -139,7 +139,7 @@ def test_pandas_takes_the_table_and_frames_and_tensors_go_in(model):
     assert frame.groupby("n_samples").mean()["embedding_error"].tolist() == pytest.approx(
         table.mean("n_samples")["embedding_error"]
     )
-    again = curve(model, "hard", (30, 60), reference=DATA.covariance)
+    again = curve(model, "hard", np.array([30, 60]), reference=DATA.covariance)
     assert again["embedding_error"].tolist() == table["embedding_error"].tolist()
     names = [f"x{i}" for i in range(24)]
     named = SVNNRegressor(readout="mean", **QUICK).fit(pd.DataFrame(DATA.X[:200], columns=names), DATA.y[:200])

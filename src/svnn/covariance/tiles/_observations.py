@@ -3,13 +3,10 @@
 from __future__ import annotations
 
 import math
-import os
 import tempfile
 import threading
 from collections.abc import Iterator
-from contextlib import suppress
 from functools import singledispatch
-from pathlib import Path
 from typing import TYPE_CHECKING, Any, BinaryIO, NamedTuple
 
 import numpy as np
@@ -23,6 +20,7 @@ from svnn.functional._array import as_floating, is_torch, to_numpy
 from svnn.functional._centring import check_variances, is_constant, power_of_two
 from svnn.functional.moments import check_weight, effective_samples
 from svnn.functional.stand_ins import stand_in
+from svnn.sources._memory import process_memory as available_memory
 
 if TYPE_CHECKING:
     from svnn.covariance.tiles._cluster_panels import Panels
@@ -32,8 +30,6 @@ CHUNK = 128
 #: Binary order of the largest standard deviation where features are brought to a common unit.
 _LARGEST = 40
 _UNITS = {"": 1, "K": 10**3, "M": 10**6, "G": 10**9, "T": 10**12, "KI": 2**10, "MI": 2**20, "GI": 2**30, "TI": 2**40}
-#: Taken for the machine's memory where the system does not tell.
-_UNKNOWN_MEMORY = 8 * 2**30
 
 
 class Observations(NamedTuple):
@@ -236,36 +232,6 @@ def memory_bytes(limit: float | str | None) -> int:
         assert match is not None, "the rule of the parameter has been checked"
         return int(float(match[1]) * _UNITS[match[2] or ""])
     return int(limit)
-
-
-def available_memory(root: Path = Path("/")) -> int:
-    """Return the machine's memory, or less where this process is in a group (a container, a service) with a limit.
-
-    Limits are those of the Linux control groups, of either version, that this process is in. A group is bound by those
-    above it too. Seen from within a container its own group may be the topmost one, and the rest of the path that
-    Linux names may not exist.
-    """
-    try:
-        available = os.sysconf("SC_PHYS_PAGES") * os.sysconf("SC_PAGE_SIZE")
-    except (AttributeError, OSError, ValueError):
-        available = _UNKNOWN_MEMORY
-    try:
-        lines = (root / "proc/self/cgroup").read_text().splitlines()
-    except OSError:
-        return available
-    for line in lines:
-        _, controllers, path = line.split(":", 2)
-        if not controllers:
-            top, name = root / "sys/fs/cgroup", "memory.max"
-        elif "memory" in controllers.split(","):
-            top, name = root / "sys/fs/cgroup/memory", "memory.limit_in_bytes"
-        else:
-            continue
-        parts = [part for part in path.split("/") if part not in ("", "..")]
-        for depth in range(len(parts) + 1):
-            with suppress(OSError, ValueError):  # no such group here, or the word "max"
-                available = min(available, int(top.joinpath(*parts[:depth], name).read_text()))
-    return available
 
 
 def gather(chunks: Iterator[DataLike], limit: int) -> np.ndarray:

@@ -82,8 +82,11 @@ def reduce_nodes(reduction: Reduction, Z: np.ndarray) -> np.ndarray:
 
 
 def as_observations(Z: np.ndarray) -> np.ndarray:
-    """Return signals (t, N, F) as observations (t F, N) of the nodes."""
-    return Z.transpose(0, 2, 1).reshape(-1, Z.shape[1])
+    """Return signals (t, N, F) as observations (t F, N) of the nodes, in float64.
+
+    In float32 the rounding of a projected row would depend on how many rows are projected with it.
+    """
+    return Z.transpose(0, 2, 1).reshape(-1, Z.shape[1]).astype(np.float64, copy=False)
 
 
 def possible_components(n_components: int, **limits: int) -> int:

@@ -66,7 +66,8 @@ class CompiledTrainer(StackedTrainer):
         arguments = order, np.array(ends), np.array(rates)
         losses = np.zeros(self.n_members)
         groups = np.array_split(members, min(torch.get_num_threads(), len(members)))
-        trained = in_threads(lambda group: self._train(group, *arguments), groups)
+        train = in_threads if len(groups) > 1 else map
+        trained = train(lambda group: self._train(group, *arguments), groups)
         losses[members] = np.concatenate(list(trained))
         self.steps += len(ends)
         return losses

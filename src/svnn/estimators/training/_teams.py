@@ -7,6 +7,8 @@ from collections.abc import Iterator, Mapping, Sequence
 import numpy as np
 from torch import Tensor
 
+from svnn._threads import in_threads
+from svnn.estimators.training._compiled_trainer import CompiledTrainer
 from svnn.estimators.training._loop import Trainer
 
 
@@ -21,8 +23,12 @@ class Teams(Trainer):
 
     def epoch(self, order: np.ndarray, ends: Sequence[int], rates: Sequence[float], members: np.ndarray) -> np.ndarray:
         losses = np.zeros(self.n_members)
-        for team, start, own in self._dealt(members):
-            losses[start : start + team.n_members] = team.epoch(order, ends, rates, own)
+        dealt = list(self._dealt(members))
+        # Compiled teams run side by side: each is one pass without Python.
+        side_by_side = in_threads if all(isinstance(team, CompiledTrainer) for team in self.teams) else map
+        found = side_by_side(lambda each: each[0].epoch(order, ends, rates, each[2]), dealt)
+        for (team, start, _), own in zip(dealt, found, strict=True):
+            losses[start : start + team.n_members] = own
         return losses
 
     def validate(self, members: np.ndarray) -> np.ndarray:

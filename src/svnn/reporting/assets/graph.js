@@ -60,7 +60,8 @@ function graphOf(canvas, said, found, places, redraw) {
 
   function drawName(context, size, i) {
     const [x, y] = onScreen(i, size);
-    const name = names[i].length > 32 ? `${names[i].slice(0, 31)}…` : names[i];
+    const letters = Array.from(names[i]); // of the two halves of some letters, none is cut off
+    const name = letters.length > 32 ? `${letters.slice(0, 31).join("")}…` : names[i];
     context.font = "13px system-ui, sans-serif";
     const left = Math.max(2, Math.min(x + 8, size - context.measureText(name).width - 4));
     context.lineWidth = 4;

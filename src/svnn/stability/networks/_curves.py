@@ -125,7 +125,7 @@ def stability_curve(
     most = rows if reference is not None else rows - 1
     estimator = resolve(estimator)
     base = None if reference is None else numpy_matrix(reference, "reference")
-    values = list(axes[given[0]] or ())
+    (values,) = ([*axis] for axis in axes.values() if axis is not None)
     if sizes is not None:
         points = [Point(estimator, n) for n in _counts(values, "sizes", most, "rows of X_pool")]
     elif levels is not None:
