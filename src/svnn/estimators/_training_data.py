@@ -32,8 +32,7 @@ SQUARES = (1e-140, 1e140)
 #: Bits of a weight that count.
 _BITS = 32
 #: Rows that are held out at a time: at least; where there are few rows; the largest share of all for that.
-import os
-_FEWEST_HELD_OUT, _MANY_HELD_OUT, _LARGEST_SHARE = 2, int(os.environ.get("MANY","5")), 0.25
+_FEWEST_HELD_OUT, _MANY_HELD_OUT, _LARGEST_SHARE = 2, 5, 0.25
 
 
 class Rows(NamedTuple):
