@@ -15,6 +15,7 @@ import os
 import sys
 import time
 import warnings
+from collections import Counter
 from collections.abc import Iterator
 from dataclasses import dataclass
 from functools import cache
@@ -42,7 +43,8 @@ from svnn.datasets import (
 #: The most that a test error may be, as a multiple of the larger of ridge's and the constant's.
 BAR = 1.15
 TEST_ROWS = 400
-COLUMNS = ("table", "rows", "covariance", "use", "members", "seed", "error", "linear", "constant", "ratio", "seconds")
+KEYS = ("table", "rows", "covariance", "use", "members", "seed")
+COLUMNS = (*KEYS, "error", "linear", "constant", "ratio", "seconds", "refused")
 GENERATORS = {
     "SparseCov": make_sparse_cov,
     "LargeCov": make_large_cov,
@@ -169,14 +171,14 @@ def measure(cell: Cell) -> dict[str, object]:
     estimator = SVNNClassifier if is_classes(cell.table) else SVNNRegressor
     model = estimator(covariance=cell.covariance, use=cell.use, members=cell.members, random_state=cell.seed)
     start = time.perf_counter()
-    result: dict[str, object] = dict(zip(COLUMNS, cell.key, strict=False))
+    result: dict[str, object] = dict(zip(KEYS, cell.key, strict=True))
     linear, constant = references(cell.table, cell.rows, cell.seed)
     try:
         with warnings.catch_warnings():
             warnings.simplefilter("ignore")
             predicted = model.fit(X[train], y[train]).predict(X[test])
     except ValueError as error:  # said in words: no number is wrong
-        return result | {"error": str(error).split(";")[0].replace("\n", " ")[:80], "ratio": 0.0}
+        return result | {"refused": str(error).split(";")[0].replace("\n", " ")[:80]}
     wrong = predicted != y[test] if is_classes(cell.table) else np.abs(predicted - y[test])
     error = float(np.mean(wrong))
     numbers = {"error": error, "linear": linear, "constant": constant, "ratio": error / max(linear, constant)}
@@ -203,7 +205,7 @@ def main() -> int:
     known: list[dict[str, object]] = []
     if options.out.exists():
         known = list(csv.DictReader(options.out.open()))
-    done = {tuple(row[name] for name in COLUMNS[:6]) for row in known}
+    done = {tuple(row[name] for name in KEYS) for row in known}
     left = [cell for cell in cells if cell.key not in done]
     print(f"{len(cells)} cells, {len(left)} to measure", flush=True)
     options.out.parent.mkdir(parents=True, exist_ok=True)
@@ -220,12 +222,14 @@ def main() -> int:
 
 def report(rows: list[dict[str, object]]) -> int:
     """Print the worst cells, and return how many are above the bar."""
-    ratios = np.array([float(str(row["ratio"])) for row in rows])
-    worst = np.argsort(-ratios, kind="stable")
-    for i in worst[:25]:
-        print(*(rows[i].get(name, "") for name in COLUMNS), sep="  ")
+    measured = [row for row in rows if row.get("ratio")]
+    ratios = np.array([float(str(row["ratio"])) for row in measured])
+    for i in np.argsort(-ratios, kind="stable")[:25]:
+        print(*(measured[i].get(name, "") for name in COLUMNS), sep="  ")
     above = int((ratios > BAR).sum())
-    print(f"{above} of {len(rows)} cells above {BAR}; the largest ratio is {ratios.max():.2f}")
+    print(f"{above} of {len(measured)} cells above {BAR}; the largest ratio is {ratios.max():.2f}")
+    for reason, count in Counter(row["refused"] for row in rows if row.get("refused")).most_common():
+        print(f"{count} fits ended in an error: {reason}")
     return above
 
 

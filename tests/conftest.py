@@ -6,6 +6,7 @@ import multiprocessing
 import multiprocessing.forkserver
 import os
 import random
+from collections.abc import Iterator
 from multiprocessing.context import BaseContext
 from pathlib import Path
 from types import SimpleNamespace
@@ -15,6 +16,7 @@ import pytest
 import torch
 from hypothesis import HealthCheck, settings
 
+import blended
 from kernel_spy import BANKS, Kernels
 from svnn import _workers
 from svnn._compiled import load
@@ -89,6 +91,13 @@ def kernels(request, monkeypatch) -> Kernels:
     torch.set_num_threads(found.n_threads)
     yield found
     torch.set_num_threads(before)
+
+
+@pytest.fixture(scope="module")
+def every_part_counts() -> Iterator[None]:
+    """See :func:`blended.every_part_counts`."""
+    with blended.every_part_counts():
+        yield
 
 
 @pytest.fixture(scope="session")

@@ -15,6 +15,9 @@ from svnn.covariance._spectral import clipped
 from svnn.stability import marchenko_pastur_edge
 from svnn.testing import check_covariance
 
+#: Networks of a few epochs predict no better than a constant, and would not count.
+pytestmark = pytest.mark.usefixtures("every_part_counts")
+
 NAMED = [Spectral(function=name) for name in ("shrink", "clip", "density")]
 
 

@@ -180,8 +180,8 @@ class Notes:
         self.folds = folds
         super()._finish(networks, trainer, data, folds, draws)
 
-    def _refine(self, members, data, draws):
-        pass
+    def _refined(self, members, shares, data, draws):
+        return members
 
 
 class Seen(Notes, SVNNRegressor):

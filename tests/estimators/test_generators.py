@@ -142,6 +142,7 @@ def test_the_generator_decides_the_order_of_batches():
         n_members, watched = 1, np.array([False])
         validate = staticmethod(lambda members: np.zeros(1))
         keep = restore = staticmethod(lambda *_: None)
+        monitored = staticmethod(lambda losses: losses)
 
         def epoch(self, order, ends, rates, members):
             self.order = order.tolist()

@@ -115,7 +115,7 @@ def test_what_is_held_out_is_held_out_of_everything(covariance, data):
 def test_a_single_network_learns_from_its_training_rows_alone(data):
     X, y = data
     options = QUICK | {"members": 1}
-    first = Watched(**options).fit(X, y)
+    first = SVNNRegressor(**options).fit(X, y)
     held = split_rows(y, None, 0.1, int(np.random.default_rng(0).integers(2**31)), stratify=False)[1]
     spoiled = X.copy()
     spoiled[held] *= 100

@@ -17,6 +17,9 @@ from svnn.estimators._model_file import ModelFileError
 from svnn.nn import SVNN, Members
 from svnn.stability import certificate, network_response
 
+#: Networks of a few epochs predict no better than a constant, and would not count.
+pytestmark = pytest.mark.usefixtures("every_part_counts")
+
 QUICK = {"max_epochs": 4, "members": 3, "blend": False, "device": "cpu", "random_state": 0}
 
 

@@ -21,6 +21,9 @@ from svnn.estimators import _model_file
 from svnn.estimators._storage import _FITTED
 from svnn.estimators._stored_values import _COVARIANCES
 
+#: Networks of a few epochs predict no better than a constant, and would not count.
+pytestmark = pytest.mark.usefixtures("every_part_counts")
+
 
 class Mine(SVNNRegressor):
     """A user's class with a parameter, fitted state and a prediction of its own."""

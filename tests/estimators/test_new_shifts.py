@@ -32,6 +32,9 @@ from svnn.covariance._resolve import OURS
 from svnn.functional import LowRankPlusSparse
 from svnn.operators import SumOperator
 
+#: Networks of a few epochs predict no better than a constant, and would not count.
+pytestmark = pytest.mark.usefixtures("every_part_counts")
+
 QUICK = {"max_epochs": 2, "members": 2, "hidden": (4,), "random_state": 0}
 #: A covariance, and values of one of its parameters to search.
 SHIFTS = {

@@ -9,6 +9,9 @@ import torch
 
 from svnn import RCV, HardThreshold, SampleCovariance, SVNNRegressor, as_operator
 
+#: Networks of a few epochs predict no better than a constant, and would not count.
+pytestmark = pytest.mark.usefixtures("every_part_counts")
+
 QUICK = {"members": 2, "max_epochs": 20, "hidden": (8, 8), "random_state": 0}
 
 

@@ -13,6 +13,9 @@ from svnn.estimators._row_covariances import RowMatrices
 from svnn.nn import SVNN
 from svnn.operators import BatchedOperator
 
+#: Networks of a few epochs predict no better than a constant, and would not count.
+pytestmark = pytest.mark.usefixtures("every_part_counts")
+
 FAST = {"max_epochs": 4, "members": 2, "random_state": 0, "device": "cpu"}
 N, F = 5, 7
 

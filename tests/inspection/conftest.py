@@ -6,13 +6,23 @@ import numpy as np
 import pytest
 from sklearn.utils import Bunch
 
+from blended import every_part_counts
 from inspected_models import QUICK, REGRESSORS, numbers, signals
 from svnn import SVNNClassifier, SVNNRegressor
 
 
+@pytest.fixture(autouse=True)
+def parts():
+    """Contributions of networks that do not count would be tested in vain."""
+    with every_part_counts():
+        yield
+
+
 def fitted(kind):
     X = (signals() - 5) / 10 if kind == "not standardised" else signals()
-    return Bunch(X=X, y=numbers(X), model=SVNNRegressor(**QUICK | REGRESSORS[kind]).fit(X, numbers(X)), kind=kind)
+    with every_part_counts():
+        model = SVNNRegressor(**QUICK | REGRESSORS[kind]).fit(X, numbers(X))
+    return Bunch(X=X, y=numbers(X), model=model, kind=kind)
 
 
 @pytest.fixture(scope="package", params=REGRESSORS)
@@ -37,4 +47,5 @@ def sparse():
 def classification():
     X = signals()
     y = np.array(["low", "middle", "high"])[np.digitize(X[:, 0], [4.0, 6.0])]
-    return Bunch(X=X, y=y, model=SVNNClassifier(**QUICK).fit(X, y))
+    with every_part_counts():
+        return Bunch(X=X, y=y, model=SVNNClassifier(**QUICK).fit(X, y))

@@ -96,9 +96,18 @@ def test_what_a_power_adds_counts_from_a_thousandth_on(share):
     """The identity but for one node, whose signal then is the only news."""
     C = np.eye(2)
     C[1, 1] = 1 - share * 2**0.5
-    x = torch.tensor([[[1.0], [1.0]], [[1.0], [-1.0]]], dtype=torch.float64)
+    x = torch.tensor([[[1.0], [1.0]], [[1.0], [-1.0]]] * 50, dtype=torch.float64)
     T = PowerSignals.from_shift(x, as_operator(C, dtype=torch.float64).normalized(), 1).whitening()
     assert bool(T[1].any()) is (share > 1e-3)
+
+
+@pytest.mark.parametrize(("repeats", "counts"), [(10, False), (20, True)])
+def test_few_samples_show_a_power_only_where_it_adds_much(repeats, counts):
+    """A hundredth of itself is less than (3 / t)² for 20 samples, and more for 40."""
+    C = np.diag([1.0, 1 - 0.01 * 2**0.5])
+    x = torch.tensor([[[1.0], [1.0]], [[1.0], [-1.0]]] * repeats, dtype=torch.float64)
+    T = PowerSignals.from_shift(x, as_operator(C, dtype=torch.float64).normalized(), 1).whitening()
+    assert bool(T[1].any()) is counts
 
 
 def test_signals_that_are_zero_are_left_out():
@@ -126,8 +135,9 @@ def test_fitted_filters_are_those_of_powers_of_the_shift(members, use, kind, dat
     X, y = data
     y = y if kind is SVNNRegressor else y > 100
     options = {"covariance": "sample", "use": use, "members": members, "max_epochs": 5, "random_state": 0}
+    options["blend"] = False
     model = kind(mlp=(5,), **options).fit(X, y)
-    networks = [model.module_] if members == 1 else list(model.module_.members)
+    networks = [model.module_] if members == 1 else list(model.module_.networks)
     S = model.operator_.to_dense().double()
     z = torch.from_numpy(model._standardizer(X[..., None])[..., 0])
     outputs = []

@@ -100,8 +100,8 @@ class FilterParameters:
         rule=boolean(),
         doc="""Whether half of the members ignore the covariance, and a linear model (ridge regression, or a linear
         discriminant) takes part as well. ``blend_`` says how much each counts: those weights have the least loss on
-        the held-out rows. False trains all members with edges and averages them. There is no blend with a single
-        member, without held-out rows, and with ``readout="mean"``, which knows nothing about single nodes.""",
+        the held-out rows. A single member, and members with ``readout="mean"``, which knows nothing about single nodes,
+        are blended with a constant only. False trains all members with edges and averages them as they are.""",
     )
     resample: str = parameter(
         default="fixed",

@@ -19,8 +19,8 @@ from svnn.operators import CovarianceOperator
 
 #: The least share that a class has in the best constant.
 _RAREST = 1e-3
-#: The probability with which a gain on held-out rows is not by chance: half a standard error, with many rows.
-_SURE = 0.69
+#: The probability with which a gain on held-out rows is not by chance: one standard error, with many rows.
+_SURE = 0.85
 #: Shares of a network's output to choose from; a constant is the rest.
 SHARES = np.linspace(0, 1, 21)
 

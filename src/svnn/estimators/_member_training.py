@@ -36,6 +36,7 @@ from svnn.estimators.training import (
     GraphTrainer,
     ModuleTrainer,
     Plan,
+    Recorded,
     Shifts,
     StackedTrainer,
     Teams,
@@ -63,7 +64,10 @@ _FEWEST_HELD_OUT = 4
 #: Held-out rows whose word on the linear model counts half.
 _DOUBT = 10
 #: The epochs with all rows, relative to those before.
-_REFINING = 0.6
+_REFINING = 0.3
+#: Outputs for held-out rows that are recorded in every epoch. Where they would be more, the rows are many, and the
+#: choice of an epoch by them hardly flatters a network.
+_MOST_RECORDED = 2**24
 #: Sets of rows that are held out by different members, at most: each needs a covariance of its own.
 _MOST_FOLDS = 4
 
@@ -180,11 +184,17 @@ class MemberTraining(GivenCovariance, FilterParameters, PooledNodes, GoingOnPara
     def _trainer(
         self, networks: list[nn.Module], folds: list[Fold], draws: torch.Generator, rng: np.random.Generator
     ) -> Trainer:
-        teams = []
+        teams, orders = [], []
         for own, fold in dealt(cast("list[SVNN]", networks), folds):
-            team = self._team_trainer(own, fold, draws, rng, self._starts_known)
-            teams.append(team)
-        return teams[0] if len(teams) == 1 else Teams(teams)
+            teams.append(self._team_trainer(own, fold, draws, rng, self._starts_known))
+            orders.append(own[0].order)
+        if len(teams) > 1:
+            return Teams(teams, orders)
+        (trainer,), data = teams, folds[0].data
+        if self._n_members > 1 or not self.blend or data.held_out is None or data.callers_rows:
+            return trainer
+        n_values = data.held_out.targets.shape[0] * self._targets.n_outputs * self._n_epochs(data)
+        return Recorded(trainer) if n_values <= _MOST_RECORDED else trainer
 
     @property
     def _starts_known(self) -> bool:
@@ -274,6 +284,9 @@ class MemberTraining(GivenCovariance, FilterParameters, PooledNodes, GoingOnPara
         """Take over the trained networks, with filters of powers of the covariance, and weigh the parts."""
         teams = list(trainer.teams) if isinstance(trainer, Teams) else [trainer]
         held = held_out(teams, data, folds)  # of the networks as they were trained, for signals as they were then
+        if held is not None and isinstance(trainer, Recorded):
+            outputs = trainer.cross_fitted(torch.as_tensor(held.targets), held.weight, self._loss)
+            held = held._replace(outputs=outputs[None])
         shares = self._trusted_shares(held, data)
         if held is not None:
             held = held.shrunk(shares)
@@ -314,8 +327,10 @@ class MemberTraining(GivenCovariance, FilterParameters, PooledNodes, GoingOnPara
     def _trusted_shares(self, held: HeldOut | None, data: TrainingData) -> np.ndarray:
         """Return how much of its members' outputs each order keeps; a constant is the rest."""
         n_orders = len(self._teams(data))
-        if held is None or data.callers_rows:  # plain early stopping on the caller's rows
-            return np.full(n_orders, 0.0 if self._too_few(data) else 1.0)
+        if held is None and self._too_few(data):
+            return np.full(n_orders, 0.0 if self.blend else 1.0)
+        if held is None or data.callers_rows or not self.blend:
+            return np.ones(n_orders)
         y = torch.as_tensor(held.targets)
         losses = [
             [self._loss(torch.from_numpy(outputs), y).numpy() for outputs in held.shrunk(np.full(n_orders, s)).outputs]

@@ -63,6 +63,7 @@ FIXED: Config = {"layers": 2, "order": 2, "dropout": 0.0}
 #: The network as the paper describes it: it reads out the mean over nodes, and has none of our additions.
 PAPER: Mapping[str, Any] = {
     "members": 1,
+    "blend": False,
     "use": "covariance",
     "basis": "powers",
     "schedule": "constant",

@@ -12,7 +12,7 @@ FAMILIES = ["MLP", "PCAMLP", "NeighborSampling"]
 
 
 #: A network that is trained as the baselines are: alone, until it gets no better.
-ALONE = {"members": 1, "schedule": "constant", "patience": 100}
+ALONE = {"members": 1, "blend": False, "schedule": "constant", "patience": 100}
 
 
 @pytest.fixture

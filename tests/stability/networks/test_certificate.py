@@ -16,6 +16,9 @@ from svnn.stability.networks._certificate import certificate, largest_filter_cha
 from svnn.stability.networks._network_parts import ACTIVATION_SLOPES
 from svnn.stability.paper._perturbation import vnn_rate
 
+#: Networks of a few epochs predict no better than a constant, and would not count.
+pytestmark = pytest.mark.usefixtures("every_part_counts")
+
 
 def random_network(rng, n, trial=0, **parameters):
     """A network in eval mode with random weights, biases and running statistics."""

@@ -15,6 +15,7 @@ from svnn.estimators.training._loop import (
     train,
 )
 from svnn.estimators.training._module_trainer import Batch, ModuleTrainer, Optimiser, Shifts, Validation
+from svnn.estimators.training._recorded import Recorded
 from svnn.estimators.training._stacked_networks import Plan, StackedTrainer
 from svnn.estimators.training._teams import Teams
 from svnn.estimators.training._torch_modes import draw_weights, fits, pick_device, plain_torch
@@ -30,6 +31,7 @@ __all__ = [
     "ModuleTrainer",
     "Optimiser",
     "Plan",
+    "Recorded",
     "Shifts",
     "StackedTrainer",
     "Teams",

@@ -90,6 +90,10 @@ class Trainer(ABC):
     def validate(self, members: np.ndarray) -> np.ndarray:
         """Return the losses (n_members,) on the held-out rows; only those of watched ones of ``members`` count."""
 
+    def monitored(self, losses: np.ndarray) -> np.ndarray:
+        """Return the losses that each member's best epoch and patience follow from, given those of every member."""
+        return losses
+
     @abstractmethod
     def keep(self, members: Sequence[int]) -> None:
         """Note the present weights of some members as their best ones."""
@@ -125,7 +129,7 @@ class Course:
     mark: np.ndarray
     mark_epoch: np.ndarray
     trained: np.ndarray
-    monitored: np.ndarray
+    validated: np.ndarray
     running: np.ndarray
 
     @classmethod
@@ -179,7 +183,8 @@ def train(
 ) -> dict[str, list[float]]:
     """Train all members; return the losses of every epoch, means over the members, and each member's best epoch.
 
-    A member's best epoch is that of its smallest validation loss, or training loss where it has no validation rows.
+    A member's best epoch is that of the smallest validation loss, or training loss where it has no validation rows. It
+    is its own loss, or that of members that hold out other rows (:class:`Teams`).
     A member stops when its loss has not fallen by more than ``tol`` for ``patience`` epochs; its last losses count on.
     All stop when a callback returns True. The best weights are restored. The order of the rows is drawn from
     ``generator``, by default torch's own. ``keeper`` may let the training start where an earlier one was left.
@@ -197,20 +202,21 @@ def train(
         members = np.flatnonzero(at.running)
         at.trained[members] = trainer.epoch(order, ends, rates, members)[members]
         _check_finite("training", at.trained, epoch)
-        at.monitored[members] = np.where(trainer.watched, trainer.validate(members), at.trained)[members]
+        at.validated[members] = np.where(trainer.watched, trainer.validate(members), at.trained)[members]
         at.history["train_loss"].append(float(at.trained.mean()))
         if trainer.watched.any():
-            at.history["valid_loss"].append(float(at.monitored.mean()))
-        _check_finite("validation", at.monitored, epoch)
-        better = at.running & (at.monitored < at.best)
-        at.best, at.best_epoch = np.where(better, at.monitored, at.best), np.where(better, epoch + 1, at.best_epoch)
+            at.history["valid_loss"].append(float(at.validated.mean()))
+        _check_finite("validation", at.validated, epoch)
+        losses = trainer.monitored(at.validated)
+        better = at.running & (losses < at.best)
+        at.best, at.best_epoch = np.where(better, losses, at.best), np.where(better, epoch + 1, at.best_epoch)
         trainer.keep(np.flatnonzero(better).tolist())
-        fell = at.running & (at.monitored < at.mark - tol)
-        at.mark, at.mark_epoch = np.where(fell, at.monitored, at.mark), np.where(fell, epoch, at.mark_epoch)
+        fell = at.running & (losses < at.mark - tol)
+        at.mark, at.mark_epoch = np.where(fell, losses, at.mark), np.where(fell, epoch, at.mark_epoch)
         record = {
             "epoch": epoch + 1,
             "train_loss": float(at.trained.mean()),
-            "valid_loss": float(at.monitored.mean()),
+            "valid_loss": float(at.validated.mean()),
             "best_loss": float(at.best.mean()),
         }
         stop = [callback(record) for callback in callbacks]

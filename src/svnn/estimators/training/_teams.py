@@ -13,10 +13,26 @@ from svnn.estimators.training._loop import Trainer
 
 
 class Teams(Trainer):
-    """Several trainers as one: the members of the first come first, then those of the second, and so on."""
+    """Several trainers as one: the members of the first come first, then those of the second, and so on.
 
-    def __init__(self, teams: Sequence[Trainer]) -> None:
+    Teams of one shape, such as those of one order, hold out different rows. The best epoch of each is that of the
+    others: the rows that a member holds out have no part in its training, the choice of its epoch included.
+
+    Parameters
+    ----------
+    teams : sequence of Trainer
+    shapes : sequence of int, optional
+        What teams of one shape have in common. By default no two teams have one shape.
+    """
+
+    def __init__(self, teams: Sequence[Trainer], shapes: Sequence[int] | None = None) -> None:
         self.teams = teams
+        team = np.repeat(np.arange(len(teams)), [each.n_members for each in teams])
+        shape = team if shapes is None else np.array(shapes)[team]
+        others = (shape[:, None] == shape) & (team[:, None] != team)
+        alone = ~others.any(1)
+        others[alone, np.flatnonzero(alone)] = True
+        self._others = others / others.sum(1, keepdims=True)
         self.starts = np.cumsum([0, *(team.n_members for team in teams[:-1])])
         self.n_members = sum(team.n_members for team in teams)
         self.watched = np.concatenate([team.watched for team in teams])
@@ -36,6 +52,10 @@ class Teams(Trainer):
         for team, start, own in self._dealt(members):
             losses[start : start + team.n_members] = team.validate(own)
         return losses
+
+    def monitored(self, losses: np.ndarray) -> np.ndarray:
+        found: np.ndarray = self._others @ losses
+        return found
 
     def keep(self, members: Sequence[int]) -> None:
         for team, _, own in self._dealt(np.array(members, dtype=np.intp)):
