@@ -199,7 +199,7 @@ def _read_csv(path: Path) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
             raise ValueError(f"line {rows.line_num}: the weight {row[2]!r} is not a number.") from None
     nodes = np.array(ends, dtype=object).reshape(-1, 2).T
     # Quotes anywhere below the header: svnn writes them around names of digits, which are no numbers then.
-    if '"' not in text.partition("\n")[2] and all(map(_NUMBER.fullmatch, ends)):
+    if '"' not in re.split(r"[\r\n]", text, maxsplit=1)[-1] and all(map(_NUMBER.fullmatch, ends)):
         nodes = nodes.astype(np.int64)
     return nodes[0], nodes[1], np.array(weight)
 
