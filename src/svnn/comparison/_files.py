@@ -60,6 +60,11 @@ class Sheet:
         return replace(self, frame=self.frame.drop(columns=list(names)))
 
 
+def titled(path: PathLike) -> str:
+    """Return what a file is called in messages."""
+    return "standard input" if os.fspath(path) == "-" else str(path)
+
+
 def read_sheet(path: PathLike) -> Sheet:
     """Return the columns of a file; ``"-"`` is CSV from standard input."""
     _import_pandas()
