@@ -19,9 +19,9 @@ class Job:
     Parameters
     ----------
     run : callable
-        A function at the top of a module, because another process calls it: ``run(**key, **arguments)``. It returns
-        a list of rows. Columns whose names end in ``_seconds`` are measured times; all other columns must follow from
-        the arguments alone.
+        A function at the top of a module that is imported, not of the program itself, because another process calls it:
+        ``run(**key, **arguments)``. It returns a list of rows. Columns whose names end in ``_seconds`` are measured
+        times; all other columns must follow from the arguments alone.
     key : dict
         The names and numbers that distinguish this job from the other jobs of the run.
     arguments : dict

@@ -180,15 +180,21 @@ def at_once(fit: Fit) -> Fit:
 def missing_labels(labels: ColumnLike) -> np.ndarray:
     """Return where labels of rows, such as classes or groups, are missing: NaN, None, or what pandas has for them.
 
+    In an array of text that is "nan", which numpy makes of NaN.
+
     Examples
     --------
     >>> missing_labels(["a", None, float("nan")]).tolist(), missing_labels(np.array([1, 2])).tolist()
     ([False, True, True], [False, False])
+    >>> missing_labels(np.array(["a", float("nan")])).tolist()
+    [False, True]
     """
     # numpy makes text of a list of text and numbers, also of those that are missing.
     values: Any = to_numpy(labels) if hasattr(labels, "dtype") else np.array(labels, dtype=object)
     if values.dtype.kind in "fcmM":
         return np.isnat(values) if values.dtype.kind in "mM" else np.isnan(values)
+    if values.dtype.kind == "U":
+        return np.asarray(values == "nan")
     if values.dtype.kind != "O":
         return np.zeros(values.shape, dtype=bool)
     return np.array([_is_missing(each) for each in values.ravel()], dtype=bool).reshape(values.shape)

@@ -10,7 +10,7 @@ import threading
 import time
 import warnings
 from collections.abc import Callable, Iterable, Iterator, Mapping
-from contextlib import contextmanager, nullcontext, suppress
+from contextlib import contextmanager, suppress
 from multiprocessing import resource_tracker
 from multiprocessing.connection import Connection, wait
 from types import ModuleType
@@ -59,10 +59,7 @@ class Workers:
         while waiting or self._busy:
             while waiting and len(self._busy) < size:
                 with _held_back():
-                    program = waiting[-1].run.__module__ == "__main__"
-                    able = [each for each in self._idle if each.program >= program]
-                    worker = able[-1] if able else _Worker(program)
-                    self._idle = [each for each in self._idle if each is not worker]
+                    worker = self._idle.pop() if self._idle else _Worker()
                     job = self._busy[worker] = waiting.pop()
                 with suppress(OSError):  # a worker that died while idle is noticed below
                     worker.connection.send((job.run, {**job.key, **job.arguments}))
@@ -78,14 +75,11 @@ class Workers:
 
 
 class _Worker:
-    """A process. Only where ``program`` says so, it can run functions of the program that starts it."""
-
-    def __init__(self, program: bool) -> None:
-        self.program = program
+    def __init__(self) -> None:
         context = mp.get_context("spawn")
         self.connection, theirs = context.Pipe()
         self.process = context.Process(target=_serve, args=(theirs,), daemon=True)
-        with _STARTING, _single_threaded(), nullcontext() if program else _without_program():
+        with _STARTING, _single_threaded(), _without_program():
             self.process.start()
         theirs.close()
 
@@ -114,7 +108,7 @@ def _single_threaded() -> Iterator[None]:
 def _without_program() -> Iterator[None]:
     """Keep the next process from running the program again that starts it.
 
-    Python does that to find functions of the program. Where jobs need none, it must not happen: a program without
+    Python does that to find functions of the program. Jobs need none, and a program without
     ``if __name__ == "__main__"`` would start processes in every process.
     """
     program = sys.modules["__main__"]

@@ -112,7 +112,7 @@ def test_a_table_of_text_is_read_as_by_the_other_commands(here, capsys):
     assert code == 0 and {"a", "age"} == set(edges.iloc[0, :2])
 
 
-def test_missing_values_of_a_table_of_text_are_one_line(here, capsys):
+def test_missing_values_of_a_table_of_text_are_one_line(here, capsys, monkeypatch):
     (here / "gaps.csv").write_text(
         "kind,age,height\n" + "".join(f"{i % 2},{i**2},{i % 7}\n" for i in range(9)) + "1,,3\n"
     )
@@ -121,6 +121,9 @@ def test_missing_values_of_a_table_of_text_are_one_line(here, capsys):
     assert "gaps.csv has missing values in 1 of 3 columns, the first of them 'age'; fill them in" in err
     with pytest.raises(ValueError, match="has missing values"):
         correlation_graph("gaps.csv", top_k=1)
+    with open("gaps.csv", encoding="utf-8") as piped:
+        monkeypatch.setattr(sys, "stdin", piped)
+        assert "svnn: standard input has missing" in inside(capsys, "graph", "-", "--top-k", 1, "--out", "e.csv")[2]
     assert inside(capsys, "graph", "gaps.csv", "--top-k", 1, "--drop", "age", "--out", "edges.csv")[0] == 0
 
 

@@ -15,7 +15,7 @@ from svnn.comparison import _compare, _fits
 from svnn.comparison import _models as models
 from svnn.comparison._names import FLOOR, OURS
 
-FILE = "a$b$ [bold]_:x:_%^{$}.csv"
+FILE = "a$^{$ [bold]_:x:_%.csv"
 TARGET = "$\\frac{y}$"
 
 

@@ -103,6 +103,7 @@ def test_groups_are_never_on_both_sides(rng):
 KINDS = {
     "text": lambda names, none: names,
     "list": lambda names, none: [each if each else float("nan") for each in names],
+    "array of text": lambda names, none: np.array(["nan" if each is None else each for each in names]),
     "NA": lambda names, none: np.where(none, np.array([pd.NA]), names),
     "NaT": lambda names, none: np.where(none, np.array([pd.NaT]), names),
     "numbers": lambda names, none: np.array([np.nan if each is None else float(each[1]) for each in names]),

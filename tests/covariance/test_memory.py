@@ -7,6 +7,7 @@ import os
 import pytest
 
 from svnn.covariance.tiles import _observations, memory_bytes
+from svnn.sources._memory import process_memory
 
 MACHINE = os.sysconf("SC_PHYS_PAGES") * os.sysconf("SC_PAGE_SIZE") if hasattr(os, "sysconf") else 2**40
 GIB = 2**30
@@ -56,14 +57,14 @@ def system(root, groups, files):
     ],
 )
 def test_the_limit_of_a_container_counts(tmp_path, groups, files, expected):
-    assert _observations.available_memory(system(tmp_path, groups, files)) == min(expected, MACHINE)
+    assert process_memory(system(tmp_path, groups, files)) == min(expected, MACHINE)
 
 
 def test_without_control_groups_it_is_the_machines(tmp_path):
-    assert _observations.available_memory(tmp_path) == MACHINE
+    assert process_memory(tmp_path) == MACHINE
 
 
 def test_half_of_it_is_used(monkeypatch):
-    monkeypatch.setattr(_observations, "available_memory", lambda: 1000)
+    monkeypatch.setattr(_observations, "process_memory", lambda: 1000)
     assert memory_bytes(None) == 500
     assert memory_bytes("1KB") == 1000

@@ -6,7 +6,7 @@ import os
 import signal
 import subprocess
 import sys
-from functools import partial, wraps
+from functools import cache, partial, wraps
 from pathlib import Path
 
 import numpy as np
@@ -152,6 +152,25 @@ class Power:
         return lam**self.p
 
 
+class Slim:
+    """A function with a state that has no dictionary."""
+
+    __slots__ = ("p",)
+
+    def __init__(self, p):
+        self.p = p
+
+    def __call__(self, lam):
+        return lam**self.p
+
+
+def in_a_module(p):
+    """Return a function of a module that has a constant."""
+    module = {"POWER": p, "__name__": "theirs"}
+    exec("def power(lam):\n    return [each**POWER for each in lam]", module)
+    return module["power"]
+
+
 def made(p, kind):
     """Return a function that is made anew, as in another process: it is equal, but lies elsewhere in memory."""
 
@@ -163,13 +182,18 @@ def made(p, kind):
         "lambda": lambda lam: lam**p,
         "partial": partial(np.power, np.float64(p)),
         "object": Power(p),
+        "slots": Slim(p),
+        "constant": in_a_module(p),
+        "cached": cache(lambda lam: lam**p),
         "method": Power(p).__call__,
         "wrapped": wraps(power)(lambda lam: power(lam)),
         "list": [Power(p), {"f": power}, {Power}],
     }[kind]
 
 
-@pytest.mark.parametrize("kind", ["function", "lambda", "partial", "object", "method", "wrapped", "list"])
+@pytest.mark.parametrize(
+    "kind", ["function", "lambda", "partial", "object", "slots", "constant", "cached", "method", "wrapped", "list"]
+)
 def test_functions_among_the_parameters(kind, tmp_path):
     path, (X, y) = tmp_path / "fit", data()
 

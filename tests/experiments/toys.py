@@ -89,4 +89,6 @@ if __name__ == "__main__":
     signal.signal(signal.SIGINT, signal.default_int_handler)
     target, workers, pause, lines = Path(sys.argv[1]), int(sys.argv[2]), float(sys.argv[3]), int(sys.argv[4])
     killed_after(lines)
-    write(run("toys", plan, ToySettings(repeats=5, pause=pause), target, workers=workers), target)
+    import toys  # workers find functions of modules, not those of this program
+
+    write(run("toys", toys.plan, toys.ToySettings(repeats=5, pause=pause), target, workers=workers), target)

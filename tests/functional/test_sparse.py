@@ -80,14 +80,31 @@ def test_places_outside(name):
         check_sparse(rows)
 
 
-def test_tensors():
-    ends = {"crow": [0, 2, 3, 4], "columns": [0, 1, 1, 2]}
-    for name, place, value in (("crow", 1, 10**6), ("crow", 3, 10**6), ("crow", 0, 1), ("columns", 1, 10**6)):
-        changed = {key: torch.tensor(each) for key, each in ends.items()}
-        changed[name][place] = value
-        C = torch.sparse_csr_tensor(*changed.values(), torch.ones(4), (3, 3), check_invariants=False)
+@pytest.mark.parametrize("layout", ["csr", "csc", "bsr", "bsc"])
+@pytest.mark.filterwarnings("ignore:Sparse .* tensor support")
+def test_tensors(layout):
+    block = {"blocksize": (2, 2)} if layout.startswith("b") else {}
+    tensor = torch.from_numpy(matrix().toarray()).to_sparse(layout=getattr(torch, f"sparse_{layout}"), **block)
+    np.testing.assert_array_equal(as_operator(tensor).to_dense(), matrix().toarray())
+    starts, places = ("crow", "col") if layout in ("csr", "bsr") else ("ccol", "row")
+    for name, place, value in [
+        (starts, 0, 1),
+        (starts, 1, 10**6),
+        (starts, -1, 10**6),
+        (places, 2, 10**6),
+        (places, 0, -3),
+    ]:
+        parts = {each: getattr(tensor, f"{each}_indices")().clone() for each in (starts, places)}
+        parts[name][place] = value
+        C = torch.sparse_compressed_tensor(
+            *parts.values(), tensor.values(), tensor.shape, layout=tensor.layout, check_invariants=False
+        )
         with pytest.raises(ValueError, match="C is a damaged sparse matrix"):
             as_operator(C)
-    C = torch.sparse_coo_tensor([[0, 1], [1, 10**6]], [1.0, 1.0], (2, 2), check_invariants=False)
-    with pytest.raises(ValueError, match="C is a damaged sparse matrix"):
+
+
+@pytest.mark.parametrize("place", [10**6, 2, -1])
+def test_tensors_of_places(place):
+    C = torch.sparse_coo_tensor([[0, 1], [1, place]], [1.0, 1.0], (2, 2), check_invariants=False)
+    with pytest.raises(ValueError, match=f"C is a damaged sparse matrix: an index of its columns is {place}, but"):
         as_operator(C)

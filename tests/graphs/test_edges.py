@@ -105,6 +105,8 @@ def test_each_edge_counts_once(tmp_path):
 
 def test_numbers_of_nodes_and_names_of_digits(tmp_path):
     assert listed(tmp_path / "e.csv", "0,2,0.5").names is None
+    (tmp_path / "old.csv").write_bytes(b'source,target,weight\r"1990","1991",0.5\r')
+    assert read_edges(tmp_path / "old.csv").names.tolist() == ["1990", "1991"]
     for a, b in (("01", "1"), ('"1"', '"2"'), ("9999999999999", "1"), ("-1", "1"), ("1", "gene"), ("1.0", "2")):
         graph = listed(tmp_path / "e.csv", f"{a},{b},0.5")
         assert graph.names.tolist() == sorted(each.strip('"') for each in (a, b)) and graph.n_edges == 1

@@ -60,6 +60,11 @@ class Sheet:
         return replace(self, frame=self.frame.drop(columns=list(names)))
 
 
+def titled(path: PathLike) -> str:
+    """Return what a file is called in messages."""
+    return "standard input" if os.fspath(path) == "-" else str(path)
+
+
 def read_sheet(path: PathLike) -> Sheet:
     """Return the columns of a file; ``"-"`` is CSV from standard input."""
     _import_pandas()
@@ -209,10 +214,10 @@ def _line(error: Exception) -> str:
 
 
 def _needed(path: Path, kind: str) -> float:
-    """Return about how many bytes of memory reading a file takes; of packed text that is known when it is read."""
-    size = unpacked_size(path) or path.stat().st_size if kind == ".npz" else path.stat().st_size
+    """Return about how many bytes of memory reading a file takes; text that is packed is measured when it is read."""
     if path.suffix.lower() == ".gz":
         return 0
+    size = max(path.stat().st_size, unpacked_size(path) if kind == ".npz" else 0)
     cells = _arrow_cells(path, kind) if kind in (".parquet", ".pq", ".feather") else 0
     return max(_GROWTH[kind] * size, _CELL * cells)
 

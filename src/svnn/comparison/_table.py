@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from svnn.comparison._columns import features, like, numbers
-from svnn.comparison._files import PathLike, Sheet, listed, read_sheet
+from svnn.comparison._files import PathLike, Sheet, listed, read_sheet, titled
 from svnn.comparison._names import CLASSIFICATION, REGRESSION, TASKS
 from svnn.comparison._task import guess_task
 
@@ -110,7 +110,7 @@ def read_table(
     if task is not None and task not in TASKS:
         raise ValueError(f"task must be {' or '.join(map(repr, TASKS))}, got {task!r}.")
     sheet = read_sheet(path)
-    title = "standard input" if os.fspath(path) == "-" else str(path)
+    title = titled(path)
     for what, column in (("target", target), *([] if group is None else [("group", group)])):
         _check_column(sheet, what, column, title)
     for column in drop:
@@ -144,10 +144,10 @@ def read_all_features(path: PathLike, drop: Sequence[str] = ()) -> tuple[np.ndar
     """Read all columns of a file as :func:`read_table` does, without a target; return also their names and notes."""
     sheet = read_sheet(path)
     for column in drop:
-        _check_column(sheet, "drop", column, str(path))
+        _check_column(sheet, "drop", column, titled(path))
     X, names, notes = features(sheet.without(drop))
     if not names:
-        raise ValueError(f"{path} has no column of numbers.")
+        raise ValueError(f"{titled(path)} has no column of numbers.")
     return X, names, notes
 
 

@@ -25,6 +25,8 @@ from svnn.estimators._training_data import Rows, TrainingData
 #: Parameters that do not change what is learned.
 _FREE = ("callbacks", "verbose", "checkpoint", "checkpoint_seconds", "cache_bytes")
 _DATA, _WEIGHTS, _CLASS = "the data", "the first weights", "the class of the estimator"
+#: Values of a module that a function may use and nobody changes meanwhile.
+_CONSTANTS = (int, float, complex, str, tuple, np.ndarray)
 _NOTHING = Rows(np.zeros(0), np.zeros(0), np.zeros(0))
 
 
@@ -99,18 +101,23 @@ def _described(value: Any, key: str, tensors: dict[str, Tensor], seen: dict[int,
     if isinstance(value, FunctionType):
         names = value.__code__.co_freevars
         cells = {name: _held(cell) for name, cell in zip(names, value.__closure__ or (), strict=True)}
-        used = [value.__defaults__, value.__kwdefaults__, cells]
+        used = [value.__defaults__, value.__kwdefaults__, cells, _constants(value.__code__, value.__globals__)]
         return [kind, value.__module__, value.__qualname__, _code(value.__code__), inside(used)]
     if isinstance(value, MethodType):
         return [kind, inside([value.__self__, value.__func__])]
     if isinstance(value, partial):
         return [kind, inside([value.func, value.args, value.keywords])]
     if hasattr(value, "__qualname__"):  # a class, or a function that is not Python's
-        return [kind, getattr(value, "__module__", ""), value.__qualname__]
+        return [
+            kind,
+            getattr(value, "__module__", ""),
+            value.__qualname__,
+            inside([getattr(value, "__wrapped__", None)]),
+        ]
     if hasattr(value, "get_params"):
         return [kind, inside(value.get_params(deep=False))]
-    if getattr(value, "__dict__", None):
-        return [kind, inside(vars(value))]
+    if state := value.__getstate__():  # its attributes, also those of slots
+        return [kind, inside([state])]
     return [kind, re.sub(r" at 0x[0-9a-fA-F]+", "", repr(value))]
 
 
@@ -120,6 +127,15 @@ def _held(cell: CellType) -> Any:
         return cell.cell_contents
     except ValueError:
         return None
+
+
+def _constants(code: CodeType, module: Mapping[str, Any]) -> dict[str, Any]:
+    """Return the constants of its module that a piece of code uses."""
+    found = {name: module[name] for name in code.co_names if isinstance(module.get(name), _CONSTANTS)}
+    for inner in code.co_consts:
+        if isinstance(inner, CodeType):
+            found |= _constants(inner, module)
+    return found
 
 
 def _code(code: CodeType) -> list[Any]:

@@ -170,16 +170,22 @@ def _decode_observations(stored: Json, n: int, tensors: dict[str, Tensor]) -> Ob
     from svnn.covariance.tiles._observations import CHUNK, Observations
 
     values = {name: decode(value, tensors) for name, value in stored.items()}
+    whole, numbers = ("n_features", "n_values"), ("scale", "n_samples")
+    fine = (
+        all(type(values[name]) is int and values[name] > 0 for name in whole)
+        and values["n_features"] == n
+        and all(type(values[name]) is float and 0 < values[name] < math.inf for name in numbers)
+        and all(type(values[name]) is bool for name in ("correlations", "as_tensor"))
+        and values["dtype"] in ("float32", "float64")
+        and values["panels"] is None
+    )
     arrays = {name: torch.as_tensor(values[name]) for name in ("Z", "location", "variance", "unit", "weight")}
-    rows, numbers = len(arrays["weight"]), [values[name] for name in ("scale", "n_samples")]
-    whole = [values[name] for name in ("n_features", "n_values")]
-    fine = all(type(each) is float and 0 < each < math.inf for each in numbers) and whole[0] == n
-    fine &= all(type(each) is int and each > 0 for each in whole) and values["dtype"] in ("float32", "float64")
-    fine &= all(type(values[name]) is bool for name in ("correlations", "as_tensor")) and values["panels"] is None
-    shapes = {"Z": (n, rows * whole[1]), "location": (n,), "variance": (n,), "unit": (n,), "weight": (rows,)}
+    rows = len(arrays["weight"])
+    shapes = {"Z": (n, rows * values["n_values"]), "location": (n,), "variance": (n,), "unit": (n,), "weight": (rows,)}
     for name, shape in shapes.items():
         single = torch.float32 if name in ("Z", "weight") else torch.float64
-        fine &= arrays[name].shape == shape and arrays[name].dtype == single and bool(arrays[name].isfinite().all())
+        fine = fine and arrays[name].shape == shape and arrays[name].dtype == single
+        fine = fine and bool(arrays[name].isfinite().all())
     if not fine:
         raise ValueError("the standardised data of its covariance estimator is not what svnn writes")
     arrays["Z"] = torch.nn.functional.pad(arrays["Z"], (0, 0, 0, -n % CHUNK))

@@ -14,7 +14,7 @@ import numpy as np
 import scipy.sparse as sp
 
 from svnn.functional._array import is_torch
-from svnn.functional._sparse import check_sparse, check_starts, damaged
+from svnn.functional._sparse import check_sparse, check_sparse_tensor
 from svnn.functional.low_rank import LowRankPlusSparse
 
 if TYPE_CHECKING:
@@ -66,10 +66,7 @@ def stored_matrix(C: MatrixLike, name: str = "C") -> Matrix | Tensor:
     if matrix.ndim != 2 or matrix.shape[0] != matrix.shape[1] or not matrix.shape[0]:
         raise ValueError(f"{name} must be a square matrix with at least one row, got shape {tuple(matrix.shape)}.")
     # Sparse tensors are checked, and where needed made symmetric, as matrices of scipy.
-    try:
-        values: Any = _scipy_matrix(matrix) if is_sparse_tensor(matrix) else matrix
-    except ValueError as error:  # of an index that is out of range
-        raise damaged(name, f"{error}.") from None
+    values: Any = _scipy_matrix(matrix) if is_sparse_tensor(matrix) else matrix
     rounding = _HALF_ROUNDING if matrix.dtype.itemsize == 2 else _ROUNDING
     difference = _asymmetry(values.detach() if is_torch(values) else values, rounding, name)
     if difference == 0 or (is_torch(matrix) and matrix.requires_grad):
@@ -119,8 +116,7 @@ def own_matrix(C: MatrixLike, name: str = "C") -> Matrix | Tensor:
             raise ValueError(f"{name} must be real, got complex numbers.")
         if not is_sparse_tensor(matrix):
             return matrix
-        if matrix.layout == sys.modules["torch"].sparse_csr and matrix.ndim == 2:
-            check_starts(matrix.crow_indices().cpu().numpy(), matrix.col_indices().numel(), matrix.shape[0], name)
+        check_sparse_tensor(matrix, name)
         return _csr_tensor(matrix)
     if sp.issparse(matrix):
         if matrix.dtype.kind not in "fiub":

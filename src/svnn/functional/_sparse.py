@@ -1,11 +1,14 @@
-"""Whether a sparse matrix is one: scipy believes what its arrays say."""
+"""Whether a sparse matrix is one: scipy and torch believe what its arrays say."""
 
 from __future__ import annotations
 
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import scipy.sparse as sp
+
+if TYPE_CHECKING:
+    from torch import Tensor
 
 
 def check_sparse(matrix: Any, name: str = "X") -> Any:
@@ -22,26 +25,34 @@ def check_sparse(matrix: Any, name: str = "X") -> Any:
     """
     if matrix.ndim != 2 or matrix.format == "dia":
         return matrix
-    if matrix.format not in ("csr", "csc", "bsr"):  # an index of the other formats that is out of range ends here
-        try:
-            matrix = sp.coo_array(matrix)
-        except (ValueError, IndexError) as error:
-            raise damaged(name, f"{error}.") from None
-        values, ends = matrix.data, [("row", matrix.row, matrix.shape[0]), ("column", matrix.col, matrix.shape[1])]
-    else:
+    if matrix.format in ("csr", "csc", "bsr"):
         block = matrix.blocksize if matrix.format == "bsr" else (1, 1)
-        shape = [size // each for size, each in zip(matrix.shape, block, strict=True)]
-        lines, width = shape[::-1] if matrix.format == "csc" else shape
-        check_starts(matrix.indptr, len(matrix.indices), lines, name)
-        across = "row" if matrix.format == "csc" else "column"
-        values, ends = matrix.data, [(across, matrix.indices, width)]
-    for what, indices, size in ends:
-        if len(indices) != len(values):
-            raise damaged(name, f"it has {len(values)} values, but {len(indices)} indices of {what}s.")
-        wrong = [int(each) for each in (indices.min(), indices.max()) if not 0 <= each < size] if len(indices) else []
-        if wrong:
-            raise damaged(name, f"an index of its {what}s is {wrong[0]}, but there are {size} {what}s.")
+        _check_lines(matrix.shape, matrix.indptr, matrix.indices, matrix.data, matrix.format != "csc", block, name)
+        return matrix
+    try:
+        matrix = sp.coo_array(matrix)  # an index of the other formats that is out of range is found here
+    except (ValueError, IndexError) as error:
+        raise damaged(name, f"{error}.") from None
+    for what, indices, size in zip(("row", "column"), (matrix.row, matrix.col), matrix.shape, strict=True):
+        _check_indices(indices, len(matrix.data), size, what, name)
     return matrix
+
+
+def check_sparse_tensor(matrix: Tensor, name: str = "X") -> None:
+    """Raise an error where a sparse tensor of torch is damaged, which trusts its indices as scipy does."""
+    if matrix.ndim != 2:
+        return
+    layout = str(matrix.layout).removeprefix("torch.sparse_")
+    if layout == "coo":
+        values = matrix._values()
+        for what, indices, size in zip(("row", "column"), matrix._indices(), matrix.shape, strict=False):
+            _check_indices(indices.cpu().numpy(), len(values), size, what, name)
+        return
+    by_rows, values = layout in ("csr", "bsr"), matrix.values()
+    starts = matrix.crow_indices() if by_rows else matrix.ccol_indices()
+    indices = matrix.col_indices() if by_rows else matrix.row_indices()
+    block = tuple(values.shape[1:3]) if layout in ("bsr", "bsc") else (1, 1)
+    _check_lines(matrix.shape, starts.cpu().numpy(), indices.cpu().numpy(), values, by_rows, block, name)
 
 
 def check_starts(starts: np.ndarray, n_values: int, lines: int, name: str = "X") -> None:
@@ -59,3 +70,27 @@ def check_starts(starts: np.ndarray, n_values: int, lines: int, name: str = "X")
 def damaged(name: str, why: str) -> ValueError:
     """Return the error about a sparse matrix that cannot be one."""
     return ValueError(f"{name} is a damaged sparse matrix: {why}")
+
+
+def _check_lines(
+    shape: tuple[int, ...],
+    starts: np.ndarray,
+    indices: np.ndarray,
+    values: Any,
+    by_rows: bool,
+    block: tuple[int, ...],
+    name: str,
+) -> None:
+    """Raise an error where rows, or columns, that are stored one after the other point outside of the matrix."""
+    rows, columns = (size // each for size, each in zip(shape, block, strict=True))
+    lines, width, what = (rows, columns, "column") if by_rows else (columns, rows, "row")
+    check_starts(starts, len(indices), lines, name)
+    _check_indices(indices, len(values), width, what, name)
+
+
+def _check_indices(indices: np.ndarray, n_values: int, size: int, what: str, name: str) -> None:
+    if len(indices) != n_values:
+        raise damaged(name, f"it has {n_values} values, but {len(indices)} indices of {what}s.")
+    wrong = [int(each) for each in (indices.min(), indices.max()) if not 0 <= each < size] if len(indices) else []
+    if wrong:
+        raise damaged(name, f"an index of its {what}s is {wrong[0]}, but there are {size} {what}s.")

@@ -7,7 +7,6 @@ import io
 import json
 import os
 import re
-from collections.abc import Sequence
 from importlib import import_module
 from pathlib import Path
 from typing import Any
@@ -107,10 +106,9 @@ def read_edges(path: str | os.PathLike[str]) -> Graph:
     path = Path(path).expanduser()
     if not path.exists():
         raise FileNotFoundError(f"{path}: there is no such file.")
-    if file_kind(path) == "npz":
-        with naming(path):
-            return _read_npz(path)
     with naming(path):
+        if file_kind(path) == "npz":
+            return _read_npz(path)
         return _graph(*(_read_csv(path) if file_kind(path) == "csv" else _read_parquet(path)))
 
 
@@ -118,19 +116,10 @@ def _graph(
     source: np.ndarray, target: np.ndarray, weight: np.ndarray, n: int | None = None, names: Any = None
 ) -> Graph:
     """Return the graph of listed edges, whose ends are numbers of nodes or names."""
-    ends = np.concatenate([source, target])
-    if ends.dtype.kind not in "iu" or (n is None and len(ends) and not 0 <= ends.min() <= ends.max() < _NUMBERS):
-        if names is None:
-            names, ends = np.unique(ends.astype(str), return_inverse=True)
-            n = len(names)
-        else:
-            ends = _places(ends, names)
-    n = int(ends.max(initial=-1)) + 1 if n is None else n
-    if len(ends) and not 0 <= ends.min() <= ends.max() < n:
-        raise ValueError(f"its nodes are numbers from {ends.min()} to {ends.max()}, but there are {n} nodes, from 0.")
+    ends, n, names = _numbered(np.concatenate([source, target]), n, names)
     if not np.isfinite(weight).all():
         raise ValueError("it has a weight that is missing, NaN or infinite; leave such edges out.")
-    first, second = np.sort(ends.astype(np.int64).reshape(2, -1), axis=0)
+    first, second = np.sort(ends.reshape(2, -1), axis=0)
     order = np.lexsort((second, first))
     order = order[first[order] != second[order]]
     first, second, weight = first[order], second[order], weight[order]
@@ -145,13 +134,24 @@ def _graph(
     return with_matrix(matrix, unique_names(names))
 
 
-def _places(ends: np.ndarray, names: Sequence[str]) -> np.ndarray:
-    """Return the places of names in a list of all of them."""
-    place = {name: i for i, name in enumerate(names)}
-    unknown = next((each for each in ends if each not in place), None)
-    if unknown is not None:
-        raise ValueError(f"{unknown!r} is not among the names of its nodes.")
-    return np.array([place[each] for each in ends], dtype=np.int64)
+def _numbered(ends: np.ndarray, n: int | None, names: Any) -> tuple[np.ndarray, int, Any]:
+    """Return the ends of edges as numbers of nodes, and how many nodes there are, with their names where they have any.
+
+    Where the file does not say of which nodes it knows, integers that are too large or negative are names.
+    """
+    numbers = ends.dtype.kind in "iu"
+    if names is None and not (numbers and (n is not None or not len(ends) or 0 <= ends.min() <= ends.max() < _NUMBERS)):
+        names, ends = np.unique(ends.astype(str), return_inverse=True)
+    elif names is not None and not numbers:
+        place = {name: i for i, name in enumerate(names)}
+        unknown = next((each for each in ends if each not in place), None)
+        if unknown is not None:
+            raise ValueError(f"{unknown!r} is not among the names of its nodes.")
+        ends = np.array([place[each] for each in ends])
+    n = len(names) if names is not None else int(ends.max(initial=-1)) + 1 if n is None else n
+    if len(ends) and not 0 <= ends.min() <= ends.max() < n:
+        raise ValueError(f"its nodes are numbers from {ends.min()} to {ends.max()}, but there are {n} nodes, from 0.")
+    return ends.astype(np.int64), n, names
 
 
 def _read_parquet(path: Path) -> tuple[np.ndarray, np.ndarray, np.ndarray, int | None, Any]:
@@ -199,7 +199,7 @@ def _read_csv(path: Path) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
             raise ValueError(f"line {rows.line_num}: the weight {row[2]!r} is not a number.") from None
     nodes = np.array(ends, dtype=object).reshape(-1, 2).T
     # Quotes anywhere below the header: svnn writes them around names of digits, which are no numbers then.
-    if '"' not in text.partition("\n")[2] and all(map(_NUMBER.fullmatch, ends)):
+    if '"' not in re.split(r"[\r\n]", text, maxsplit=1)[-1] and all(map(_NUMBER.fullmatch, ends)):
         nodes = nodes.astype(np.int64)
     return nodes[0], nodes[1], np.array(weight)
 

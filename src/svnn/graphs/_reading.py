@@ -42,13 +42,14 @@ def open_with_notes(
             raise ValueError(str(error).replace(FORMATS, f"{FORMATS}, or CSV")) from None
     if layer is not None or dataset is not None:
         raise ValueError(f"layers and datasets are in AnnData, HDF5, Zarr and NPZ files; this is {text}.")
+    from svnn.comparison._files import titled
     from svnn.comparison._table import read_all_features
 
     X, names, notes = read_all_features(path, list(drop))
     lacking = [name for name, values in zip(names, X.T, strict=True) if np.isnan(values).any()]
     if lacking:
         raise ValueError(
-            f"{text} has missing values in {len(lacking)} of {len(names)} columns, the first of them {lacking[0]!r}; "
-            "fill them in, or leave out these rows or columns."
+            f"{titled(path)} has missing values in {len(lacking)} of {len(names)} columns, the first of them "
+            f"{lacking[0]!r}; fill them in, or leave out these rows or columns."
         )
     return Opened(ArrayTable(np.asarray(X), names), notes)

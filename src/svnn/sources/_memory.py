@@ -51,11 +51,11 @@ def process_memory(root: Path = Path("/")) -> int:
     return available
 
 
-def check_memory(name: object, needed: float, free: int, *, more: str = "") -> None:
-    """Raise a ``ValueError`` where a table needs more memory than is free; ``more`` follows the number of bytes."""
+def check_memory(name: object, needed: float, free: int) -> None:
+    """Raise a ``ValueError`` where a table needs more bytes of memory than are free."""
     if needed > free:
         raise ValueError(
-            f"{name} would take about {needed / 2**30:.1f} GB of memory{more}, and {free / 2**30:.1f} GB are free: "
+            f"{name} would take about {needed / 2**30:.1f} GB of memory or more, and {free / 2**30:.1f} GB are free: "
             "make a smaller file of some of its rows or columns first, or save it as Parquet with float32 columns."
         )
 

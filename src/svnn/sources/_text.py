@@ -99,7 +99,7 @@ class Text(io.TextIOBase):
         cells = self._lines + max(self._cells.values())
         needed = GROWTH * max(self._size, SHORTEST_CELL * cells)
         if self._free is not None:
-            check_memory(self._name, needed, self._free, more=" or more")
+            check_memory(self._name, needed, self._free)
 
 
 @contextmanager

@@ -20,7 +20,7 @@ from svnn.functional._array import as_floating, is_torch, to_numpy
 from svnn.functional._centring import check_variances, is_constant, power_of_two
 from svnn.functional.moments import check_weight, effective_samples
 from svnn.functional.stand_ins import stand_in
-from svnn.sources._memory import process_memory as available_memory
+from svnn.sources._memory import process_memory
 
 if TYPE_CHECKING:
     from svnn.covariance.tiles._cluster_panels import Panels
@@ -226,7 +226,7 @@ def memory_bytes(limit: float | str | None) -> int:
     (1500000000, 67108864, 1000)
     """
     if limit is None:
-        return available_memory() // 2
+        return process_memory() // 2
     if isinstance(limit, str):
         match = MEMORY_SIZE.fullmatch(limit.upper())
         assert match is not None, "the rule of the parameter has been checked"
