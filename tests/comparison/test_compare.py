@@ -7,8 +7,8 @@ from sklearn.base import BaseEstimator
 
 from comparison.made_up import brief
 from svnn import SVNNClassifier, SVNNRegressor
-from svnn.comparison import _compare as module
 from svnn.comparison import _fits, compare
+from svnn.comparison import _scores as module
 from svnn.comparison._models import build
 from svnn.comparison._names import CLASSIFICATION, FLOOR, MODELS, REGRESSION
 from svnn.comparison._splits import plan, splits
