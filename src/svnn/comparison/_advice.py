@@ -80,7 +80,7 @@ class PredictionAdvice:
         how = (
             f"Measured on {of.n_samples} rows{groups}, each predicted by networks whose covariance and weights come "
             f"from other rows ({of.n_splits} splits). A covariance counts as better than the default where chance "
-            f"alone would show that for any of the {len(self._others)} others with a probability below {ALPHA:.0%}."
+            f"alone would show that for any of those tried ({len(self._others)}) with a probability below {ALPHA:.0%}."
         )
         return self._gain(), self._edges(), how.replace("%", " %"), *of.notes
 
@@ -102,8 +102,6 @@ class PredictionAdvice:
         if not self._others:
             return start
         near = min(self._others, key=means.__getitem__)
-        if not self.comparison.paired_test(near, DEFAULT).difference:
-            return f"{start} No other covariance gains anything: {near} has the same error."
         within = ", which is within chance" if means[near] < means[DEFAULT] else ""
         return f"{start} No other covariance gains anything: {near} has {self._against(near, DEFAULT)}{within}."
 
@@ -126,6 +124,8 @@ class PredictionAdvice:
 
     def _against(self, name: str, other: str) -> str:
         test = self.comparison.paired_test(name, other)
+        if not test.difference:
+            return f"the same error as {other}"
         more = "more" if test.difference > 0 else "less"
         unit = "" if self.comparison.task == REGRESSION else " points"
         return f"{abs(test.difference):.2g} ± {_half(test):.2g}{unit} {more} than {other}"
