@@ -31,7 +31,7 @@ class PredictionAdvice:
     >>> advice.covariance
     'soft'
     >>> print(advice.reasons[0])
-    soft: mean absolute error 0.603 in the units of fat, 0.498 ± 0.012 less than hard, the default.
+    soft: mean absolute error 0.603 in the units of fat, 0.5 ± 0.012 less than hard, the default.
     """
 
     comparison: Comparison
@@ -79,9 +79,13 @@ class PredictionAdvice:
         groups = "" if of.n_groups is None else f" in {of.n_groups} groups that are never split"
         how = (
             f"Measured on {of.n_samples} rows{groups}, each predicted by networks whose covariance and weights come "
-            f"from other rows ({of.n_splits} splits). A covariance counts as better than the default where chance "
-            f"alone would show that for any of those tried ({len(self._others)}) with a probability below {ALPHA:.0%}."
+            f"from other rows ({of.n_splits} splits)."
         )
+        if self._others:
+            how += (
+                f" Another covariance is recommended only where chance alone would make any of the {len(self._others)} "
+                f"tried look as good in less than {ALPHA:.0%} of tables."
+            )
         return self._gain(), self._edges(), how.replace("%", " %"), *of.notes
 
     @property
