@@ -85,7 +85,7 @@ def by_covariance(X: np.ndarray, folds: int = FOLDS) -> dict[str, str]:
     total = {label: np.zeros(3) for label in (*options, "advice")}
     labels = []
     for train, test in splits(X, folds):
-        advice = advise(X[train], random_state=0)
+        advice = advise(X[train], density=MOST, random_state=0)
         labels.append(advice.label)
         R = correlations(X[test])
         for label, estimator in (options | {"advice": advice.estimator}).items():
@@ -113,7 +113,7 @@ def fold_errors(
 ) -> tuple[str, dict[str, float]]:
     """Return the advice and the mean absolute error of a network on it, on every sparsifier and without any."""
     train, test = rows
-    advice = advise(X[train], random_state=0)
+    advice = advise(X[train], density=MOST, random_state=0)
     errors = {}
     for label, estimator in (
         SPARSIFIERS | {"advice": advice.estimator, "SampleCovariance()": SampleCovariance()}
@@ -143,7 +143,7 @@ def recognised(seeds: range) -> list[list[Any]]:
                 else:
                     C = make_sparse_covariance(100, truth, "block", random_state=seed)
                     X = np.random.default_rng(seed).multivariate_normal(np.zeros(100), C, t)
-                found.append(isinstance(advise(X, random_state=seed).estimator, thresholds))
+                found.append(isinstance(advise(X, density=MOST, random_state=seed).estimator, thresholds))
             name = truth if truth == "LargeCov" else f"blocks, density {truth:g}"
             rows.append([name, t, f"{sum(found)} of {len(found)}"])
     return rows

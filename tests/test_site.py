@@ -55,7 +55,7 @@ def conf():
         ("start.md", r"9\d\.\d% right on rows .*\n(.*\n)+\{'with edges': .*\}\n(.+ [\d.]+\n){3}written: report\.html"),
         (
             "covariance.md",
-            r"\d+ of 30 eigenvalues .*\n(.*\n)+many rows: \d+% .*\nfew rows: \d+% .*\n"
+            r"Recommended: covariance=.hard.\n(.*\n)+\d+ of 30 eigenvalues .*\nmany rows: \d+% .*\nfew rows: \d+% .*\n"
             r"pearson: [0-3] of 10 .*\nspearman: 10 of 10 .*\nkendall: 10 of 10 .*\nbiweight: 10 of 10 .*\n"
             r"hard: \d\d\.\d .*\nhuber: 0\.\d .*\ntyler: 0\.\d .*\nsparse tyler: 0\.\d .*\n"
             r"1 factor, and edges beside it: \[\[0, 1\]\]\n"

@@ -10,10 +10,9 @@ import matplotlib.pyplot as plt
 import numpy as np
 from sklearn.covariance import LedoitWolf
 
-from svnn import ACV, RCV, HardThreshold, SampleCovariance, SoftThreshold
+from svnn import ACV, RCV, HardThreshold, SampleCovariance, SoftThreshold, advise
 from svnn.datasets import make_sparse_covariance
 from svnn.plotting import CovarianceDisplay
-from svnn.stability import advise
 
 truth = make_sparse_covariance(40, density=0.1, kind="block", random_state=0)
 X = np.random.default_rng(0).multivariate_normal(np.zeros(40), truth, size=100)
@@ -50,6 +49,7 @@ for name, estimator in estimators.items():
 # ACV and RCV drop entries at random and keep the large ones more often; they are made for dense covariances and cheaper
 # networks, and are no better estimates. Ledoit and Wolf's shrinkage keeps all pairs.
 #
-# What would the library choose? ``advise`` compares them by cross-validation on your data:
+# Which estimate agrees best with rows that were held out? ``advise`` compares them by cross-validation. Whether
+# predictions get better it can say only where it is given a target, ``advise(X, y)``:
 
 print(advise(X))

@@ -47,6 +47,7 @@ if TYPE_CHECKING:  # for type checkers and editors; the tables below are for Pyt
     from svnn.estimators import SVNNRegressor as SVNNRegressor
     from svnn.estimators import load as load
     from svnn.operators import as_operator as as_operator
+    from svnn.stability import advise as advise
 
 #: The packages, and the names that are taken from them.
 _PACKAGES = {
@@ -67,7 +68,7 @@ _PACKAGES = {
     "preprocessing": (),
     "reporting": (),
     "sources": (),
-    "stability": (),
+    "stability": ("advise",),
     "testing": (),
 }
 _HOMES = {name: package for package, names in _PACKAGES.items() for name in names}

@@ -14,7 +14,7 @@ import pytest
 from cli.helpers import inside, people
 from comparison.made_up import brief
 from comparison.test_table import BAD
-from svnn.comparison import _fits, compare
+from svnn.comparison import _checks, _fits, compare
 
 
 @pytest.fixture
@@ -43,6 +43,35 @@ def test_a_table_with_groups_from_the_file_to_the_files(tmp_path, monkeypatch, c
     )
     assert found["models"]["ridge"]["mean"] < found["models"]["always the mean"]["mean"] / 2
     assert (folder / "comparison.png").stat().st_size > 10_000
+
+
+def test_a_named_covariance_is_used_recorded_and_reported(tmp_path, monkeypatch, capsys, quick_models):
+    monkeypatch.chdir(tmp_path)
+    people(40).to_csv("people.csv", index=False)
+    arguments = ("compare", "people.csv", "--target", "age", "--drop", "person", "--quick", "--jobs", "1", "--json")
+    usual = json.loads(inside(capsys, *arguments)[1])
+    code, out, err = inside(capsys, *arguments, "--covariance", "ledoit_wolf", "--out", "here")
+    assert code == 0 and err == ""
+    found = json.loads(out)
+    assert (usual["settings"]["covariance"], found["settings"]["covariance"]) == ("hard", "ledoit_wolf")
+    same = [model for model in found["models"] if found["models"][model]["scores"] == usual["models"][model]["scores"]]
+    assert same == [model for model in found["models"] if model != "S-VNN"]
+    assert 'The S-VNN uses covariance="ledoit_wolf".' in found["notes"]
+    assert "the covariance ledoit_wolf" in found["sentences"][1]
+    page = (tmp_path / "here" / "report.html").read_text()
+    assert "SVNNRegressor(covariance=" in page and "LedoitWolf" in page
+
+
+def test_a_covariance_that_the_table_is_too_large_for(tmp_path, monkeypatch, capsys):
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setitem(_checks.LIMITS, "VNN", ("features", 3, "its covariance matrix would be full"))
+    people(40).to_csv("people.csv", index=False)
+    for command, out in (("fit", "m.safetensors"), ("compare", "folder")):
+        arguments = (command, "people.csv", "--target", "age", "--out", out, "--covariance", "oas")
+        code, said, err = inside(capsys, *arguments)
+        assert code == 2 and said == "" and err.count("\n") == 1, err
+        assert 'covariance="oas" takes at most 3 features' in err
+    assert os.listdir() == ["people.csv"]
 
 
 def test_json_is_all_there_is_on_standard_output_and_a_seed_repeats_it(tmp_path, monkeypatch, capsys, quick_models):

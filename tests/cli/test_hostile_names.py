@@ -67,7 +67,7 @@ def test_a_model_reads_its_own_table_again(here, capsys):
     for command in (("explain", "--json"), ("stability", "--repeats", "1", "--json")):
         code, out, err = inside(capsys, command[0], "m.safetensors", FILE, *command[1:])
         assert (code, err) == (0, ""), command
-    code, out, err = inside(capsys, "advise", FILE, "--target", TARGET, "--json")
+    code, out, err = inside(capsys, "advise", FILE, "--target", TARGET, "--jobs", "1", "--json")
     assert (code, err) == (0, "")
     code, out, err = inside(capsys, "graph", FILE, "--out", "e.csv", "--drop", TARGET, "--top-k", "3", "--json")
     assert code == 0 and json.loads(out)["features"] == 7

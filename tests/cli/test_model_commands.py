@@ -11,6 +11,7 @@ import pytest
 
 import svnn
 from cli.helpers import inside, people
+from svnn.comparison import _advisor
 
 
 @pytest.fixture(scope="module")
@@ -105,6 +106,11 @@ def test_explain(here, capsys, tmp_path):
         (["stability", "age.safetensors", "people.csv", "--repeats", "0"], "--repeats must be"),
         (["advise", "nowhere.csv"], "no such file"),
         (["advise", "people.csv", "--target", "years"], "no column 'years'"),
+        (["advise", "people.csv", "--group", "person"], "--group and --task need --target"),
+        (["advise", "people.csv", "--target", "age", "--jobs", "0"], "--jobs must be"),
+        (["advise", "people.csv", "--target", "age", "--task", "rank"], "task must be"),
+        (["fit", "people.csv", "--target", "age", "--out", "m", "--covariance", "bands"], "'bands' is not known"),
+        (["compare", "people.csv", "--target", "age", "--covariance", "bands"], "'bands' is not known"),
     ],
     ids=str,
 )
@@ -115,11 +121,33 @@ def test_what_cannot_be(here, capsys, arguments, message):
     assert err.startswith("svnn: ") and err.count("\n") == 1 and message in err
 
 
-def test_advice(here, capsys):
-    code, out, _ = inside(capsys, "advise", "people.csv", "--target", "age", "--json")
+def test_advice_without_a_target(here, capsys):
+    arguments = ("advise", "people.csv", "--drop", "age,person")
+    code, out, _ = inside(capsys, *arguments, "--json")
     found = json.loads(out)
     assert code == 0 and found["looks"] in ("sparse", "dense") and found["recommended"] in str(found["table"])
-    assert "Recommended: " + found["recommended"] in inside(capsys, "advise", "people.csv", "--target", "age")[1]
+    text = inside(capsys, *arguments)[1]
+    assert "Recommended: " + found["recommended"] in text and "cannot say whether predictions get better" in text
+
+
+def test_advice_by_prediction(here, capsys, monkeypatch):
+    monkeypatch.setattr(_advisor, "CANDIDATES", ("hard", "soft"))
+    monkeypatch.setattr(_advisor, "MEMBERS", 2)
+    arguments = ("advise", "people.csv", "--target", "age", "--group", "person", "--jobs", "1")
+    code, out, err = inside(capsys, *arguments, "--json")
+    found = json.loads(out)
+    assert code == 0 and err == "" and found["recommended"] == "hard"
+    assert "in the units of age" in found["reasons"][0] and found["settings"]["random_state"] == 0
+    assert {row["covariance"] for row in found["table"]} == {"hard", "soft", "without edges"}
+    text = inside(capsys, *arguments)[1]
+    assert 'Recommended: covariance="hard"' in text and "in 30 groups" in text
+
+
+def test_a_model_of_a_named_covariance(here, capsys, tmp_path):
+    arguments = ("fit", "people.csv", "--target", "age", "--drop", "person", "--out", tmp_path / "m.safetensors")
+    code, out, _ = inside(capsys, *arguments, "--covariance", "ledoit_wolf", "--json")
+    assert code == 0 and json.loads(out)["covariance"] == "ledoit_wolf"
+    assert svnn.load(tmp_path / "m.safetensors").covariance == "ledoit_wolf"
 
 
 def test_the_list_of_data_sets(capsys, tmp_path, monkeypatch):

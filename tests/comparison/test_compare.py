@@ -6,9 +6,9 @@ import pytest
 from sklearn.base import BaseEstimator
 
 from comparison.made_up import brief
-from svnn import SVNNClassifier, SVNNRegressor
-from svnn.comparison import _compare as module
+from svnn import HardThreshold, SVNNClassifier, SVNNRegressor
 from svnn.comparison import _fits, compare
+from svnn.comparison import _scores as module
 from svnn.comparison._models import build
 from svnn.comparison._names import CLASSIFICATION, FLOOR, MODELS, REGRESSION
 from svnn.comparison._splits import plan, splits
@@ -199,3 +199,13 @@ def test_what_cannot_be_compared_is_said(table, change, message):
         compare(arguments.pop("X"), arguments.pop("y"), **arguments)
     with pytest.raises(ValueError, match="at least 20"):
         compare(table[0][:19], table[1][:19])
+
+
+def test_the_network_takes_the_covariance_that_is_given(table):
+    found = compare(*table, quick=True, models=["S-VNN", "VNN"], covariance="sample")
+    np.testing.assert_array_equal(found.scores["S-VNN"], found.scores["VNN"])
+    assert found.settings["covariance"] == "sample" and found.notes == ('The S-VNN uses covariance="sample".',)
+    with pytest.raises(ValueError, match="covariance='bands' is not known"):
+        compare(*table, covariance="bands")
+    with pytest.raises(ValueError, match=r"HardThreshold\(density=2\) cannot be fitted to this table"):
+        compare(*table, covariance=HardThreshold(density=2))

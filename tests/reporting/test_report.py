@@ -197,6 +197,9 @@ def test_both_ends_of_density_come_with_a_warning(covariance, said, tmp_path):
     model = SVNNRegressor(covariance=covariance, members=1, max_epochs=2, random_state=0).fit(X, y)
     page = page_of(tmp_path, model=model)
     assert said in page.text and "see the warning below" in page.text
+    # The one source of advice is named, and no setting is recommended that nobody measured on these rows.
+    assert "svnn.advise(X, y)" in page.text and "svnn advise FILE --target NAME" in page.text
+    assert not any(recipe in page.text for recipe in ("density=", "top_k=", 'tau="cv"', "ledoit_wolf"))
 
 
 def test_between_the_ends_there_is_no_warning(report):

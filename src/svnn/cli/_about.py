@@ -8,25 +8,108 @@ from typing import Annotated
 
 import typer
 
-from svnn.cli._app import Drop, File, Json, Seed, app, checking, parts, say_json, say_notes, working
+from svnn.cli._app import (
+    Drop,
+    File,
+    Group,
+    Jobs,
+    Json,
+    Seed,
+    Task,
+    app,
+    checking,
+    parts,
+    say_json,
+    say_notes,
+    working,
+)
 
 
 @app.command()
 def advise(
     file: File,
-    target: Annotated[str | None, typer.Option(help="The column to predict, which is no feature.")] = None,
+    target: Annotated[
+        str | None, typer.Option(help="The column to predict. With it covariances are ranked by prediction.")
+    ] = None,
+    group: Group = None,
+    task: Task = None,
     drop: Drop = None,
     seed: Seed = 0,
+    jobs: Jobs = None,
     json_: Json = False,
 ) -> None:
-    """Recommend a way to make the covariance of a table sparse, and say why."""
+    """Recommend a covariance for a table, and say why.
+
+    With --target networks with each of several covariances, and without edges, predict rows that were held out. Without
+    it estimates are compared with the covariance of such rows, which cannot say whether predictions get better.
+    """
+    if target is None:
+        _advise_by_covariance(file, group, task, drop, seed, json_)
+    else:
+        _advise_by_prediction(file, target, group, task, drop, seed, jobs, json_)
+
+
+def _advise_by_prediction(
+    file: str,
+    target: str,
+    group: str | None,
+    task: str | None,
+    drop: str | None,
+    seed: int,
+    jobs: int | None,
+    json_: bool,
+) -> None:
+    with checking():
+        from svnn._jobs import check_seed
+        from svnn.comparison import read_table
+        from svnn.comparison._scores import Problem
+        from svnn.comparison._splits import splits
+
+        check_seed(seed)
+        if jobs is not None and jobs < 1:
+            raise ValueError(f"--jobs must be at least 1, got {jobs}.")
+        table = read_table(file, target, group, task, drop=parts(drop))
+        of = Problem.of(table.X, table.y, table.groups, table.task, True, seed)
+        list(splits(of.how, of.y, of.groups, of.task, seed))  # what cannot be split is an error here
+    say_notes(table.notes, quiet=json_)
+    with working():
+        import pandas as pd
+
+        from svnn.comparison._advisor import advise_by_prediction
+        from svnn.experiments._reproduce import cores
+        from svnn.experiments._terminal import progress_bar
+
+        with progress_bar() as bar:
+            shown = bar.add_task("starting", total=None)
+            advice = advise_by_prediction(
+                table.X,
+                pd.Series(table.y, name=target),
+                groups=table.groups,
+                task=table.task,
+                n_jobs=jobs or cores(),
+                random_state=seed,
+                callback=lambda done, total, name: bar.update(shown, total=total, completed=done, description=name),
+            )
+    if json_:
+        found = {"recommended": advice.covariance, "reasons": list(advice.reasons)}
+        measured = advice.comparison.to_dict(seconds=False)["settings"]
+        say_json({**found, "table": [dict(row) for row in advice.table], "settings": measured, "notes": table.notes})
+    else:
+        typer.echo(str(advice))
+
+
+def _advise_by_covariance(
+    file: str, group: str | None, task: str | None, drop: str | None, seed: int, json_: bool
+) -> None:
     with checking():
         from svnn._jobs import check_seed
         from svnn.comparison._fits import complete
         from svnn.comparison._table import read_all_features
 
         check_seed(seed)
-        X, names, notes = read_all_features(file, [*([] if target is None else [target]), *parts(drop)])
+        if group is not None or task is not None:
+            raise ValueError("--group and --task need --target, the column to predict.")
+        X, names, notes = read_all_features(file, parts(drop))
         if len(X) < 10 or len(names) < 2:
             raise ValueError(f"{file} has {len(X)} rows and {len(names)} features; advice needs at least 10 and 2.")
     say_notes(notes, quiet=json_)

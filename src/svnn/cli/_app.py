@@ -31,6 +31,13 @@ Task = Annotated[
     str | None,
     typer.Option(help="regression or classification. By default text and at most ten different integers are classes."),
 ]
+Covariance = Annotated[
+    str,
+    typer.Option(
+        metavar="NAME",
+        help="The covariance of the S-VNN, such as sample or ledoit_wolf. svnn advise compares them.",
+    ),
+]
 Drop = Annotated[str | None, typer.Option(help="Columns to leave out, separated by commas.")]
 Seed = Annotated[int, typer.Option(help="The seed that all other seeds follow from.")]
 Jobs = Annotated[int | None, typer.Option(help="The number of processes. By default one per core.")]

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from svnn.cli._app import (
+    Covariance,
     Drop,
     File,
     Group,
@@ -71,6 +72,7 @@ def compare(
     target: Target,
     group: Group = None,
     task: Task = None,
+    covariance: Covariance = "hard",
     drop: Drop = None,
     quick: Quick = False,
     out: Annotated[
@@ -84,25 +86,31 @@ def compare(
 ) -> None:
     """Compare covariance networks with other models on a table, by repeated cross-validation.
 
-    The models are the S-VNN as it comes, the same network without edges and on the dense covariance, ridge or logistic
-    regression, a support vector machine, boosting, a Gaussian process or discriminant analysis. The result is a table
-    with intervals, three sentences in plain words, scores.csv, comparison.json, comparison.png, and a report.
+    The models are the S-VNN, as it comes or with --covariance, the same network without edges and on the dense
+    covariance, ridge or logistic regression, a support vector machine, boosting, a Gaussian process or discriminant
+    analysis. The result is a table with intervals, three sentences in plain words, scores.csv, comparison.json,
+    comparison.png, and a report.
     """
     with checking():
         _check(out, seed, jobs)
         from svnn.comparison import read_table
-        from svnn.comparison._splits import plan, splits
+        from svnn.comparison._covariance import check_covariance
+        from svnn.comparison._names import DEFAULT
+        from svnn.comparison._scores import Problem
+        from svnn.comparison._splits import splits
 
         table = read_table(file, target, group, task, drop=parts(drop))
-        how = plan(table.y, table.groups, table.task, quick)
-        list(splits(how, table.y, table.groups, table.task, seed))  # what cannot be split is an error here
+        of = Problem.of(table.X, table.y, table.groups, table.task, quick, seed)
+        list(splits(of.how, of.y, of.groups, of.task, seed))  # what cannot be split is an error here
+        if covariance != DEFAULT:
+            check_covariance(covariance, of)
         folder = out if out or json_ else Path("runs/compare") / table.name
         _check(folder, seed, jobs)
         if scheduler is not None:
             from svnn._cluster import check_scheduler
 
             check_scheduler(scheduler)
-    _compare(table, folder, quick, seed, jobs, json_, scheduler)
+    _compare(table, folder, quick, seed, jobs, json_, scheduler, covariance)
 
 
 def _check(out: Path | None, seed: int, jobs: int | None) -> None:
@@ -124,6 +132,7 @@ def _compare(
     jobs: int | None,
     json_: bool,
     scheduler: str | None = None,
+    covariance: str = "hard",
 ) -> None:
     """Measure, print, and write."""
     from rich.progress import TextColumn, TimeRemainingColumn
@@ -145,6 +154,7 @@ def _compare(
                 random_state=seed,
                 n_jobs=jobs or (cores() if scheduler is None else None),
                 scheduler=scheduler,
+                covariance=covariance,
                 callback=lambda done, total, model: bar.update(task, total=total, completed=done, description=model),
                 name=table.name,
                 notes=table.notes,
@@ -211,7 +221,7 @@ def _write_report(path: Path, found: Comparison, table: Table, seed: int) -> Pat
     """Write the report, with a network that was trained on the rows of one split and looks at the other rows."""
     from svnn.comparison._fits import complete
     from svnn.comparison._models import build, fit
-    from svnn.comparison._names import OURS
+    from svnn.comparison._names import DEFAULT, OURS
     from svnn.comparison._splits import plan, splits
     from svnn.reporting import write_report
 
@@ -219,6 +229,7 @@ def _write_report(path: Path, found: Comparison, table: Table, seed: int) -> Pat
     train, test = next(splits(how, table.y, table.groups, table.task, seed))
     X_train, X_test = complete(table.X[train], table.X[test])
     model = build(OURS, table.task, table.X.shape[1], seed, how.group_folds)
+    model.set_params(covariance=found.settings.get("covariance", DEFAULT))
     fit(model, X_train, table.y[train], None if table.groups is None else table.groups[train])
     write_report(path, comparison=found, model=model, X=X_test, y=table.y[test], names=table.names)
     return path

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from svnn.cli._app import (
+    Covariance,
     Drop,
     File,
     Group,
@@ -41,6 +42,7 @@ def fit(
     out: Annotated[Path, typer.Option(help="The file for the model, such as model.safetensors.")],
     group: Group = None,
     task: Task = None,
+    covariance: Covariance = "hard",
     drop: Drop = None,
     seed: Seed = 0,
     json_: Json = False,
@@ -49,10 +51,12 @@ def fit(
     with checking():
         from svnn._jobs import check_seed
         from svnn.comparison import read_table
+        from svnn.comparison._covariance import check_name
 
         check_seed(seed)
         check_file(out)
         table = read_table(file, target, group, task, drop=parts(drop))
+        check_name(covariance, table.X.shape[1])
     say_notes(table.notes, quiet=json_)
     with working():
         import pandas as pd
@@ -62,14 +66,14 @@ def fit(
 
         X, _ = complete(table.X, table.X)
         network = SVNNRegressor if table.task == "regression" else SVNNClassifier
-        model = network(random_state=seed)
+        model = network(covariance=covariance, random_state=seed)
         with checking():  # what is wrong with a table may show only here
             model.fit(pd.DataFrame(X, columns=table.names), table.y, groups=table.groups)
         model.save(out)
     rows, features = X.shape
     if json_:
         found = {"model": str(out), "task": table.task, "n_samples": rows, "n_features": features}
-        say_json({**found, "features": table.names, "notes": list(table.notes)})
+        say_json({**found, "covariance": covariance, "features": table.names, "notes": list(table.notes)})
     else:
         typer.echo(f"Wrote {out}: {table.task} of {target} from {features} features, fitted to {rows} rows.")
 

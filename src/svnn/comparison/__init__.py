@@ -4,9 +4,10 @@
 scores, tests, and three sentences in plain words. On the command line: ``svnn compare FILE --target COLUMN``.
 """
 
+from svnn.comparison._advice import PredictionAdvice
 from svnn.comparison._compare import compare
 from svnn.comparison._comparison import Comparison, Interval, PairedTest
 from svnn.comparison._plot import plot
 from svnn.comparison._table import Table, read_table
 
-__all__ = ["Comparison", "Interval", "PairedTest", "Table", "compare", "plot", "read_table"]
+__all__ = ["Comparison", "Interval", "PairedTest", "PredictionAdvice", "Table", "compare", "plot", "read_table"]

@@ -2,22 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Sequence
-from importlib.metadata import version
-
-import numpy as np
+from collections.abc import Iterable, Sequence
 
 from svnn._cluster import Scheduler
-from svnn._cluster_jobs import workers
-from svnn._jobs import Job, derive_seed
-from svnn._types import ColumnLike, DataLike
-from svnn._workers import Ended, run_here
-from svnn.comparison._checks import check_seed, checked, chosen, targets, within_limits
+from svnn._types import ColumnLike, CovarianceLike, DataLike
+from svnn.comparison._checks import chosen, within_limits
 from svnn.comparison._comparison import Comparison
-from svnn.comparison._fits import fit_and_score
-from svnn.comparison._names import METRICS, TASKS
-from svnn.comparison._splits import Plan, plan, splits
-from svnn.comparison._task import guess_task
+from svnn.comparison._covariance import check_covariance, in_words
+from svnn.comparison._names import DEFAULT, OURS
+from svnn.comparison._scores import Callback, Problem, measured
 
 
 def compare(
@@ -31,7 +24,8 @@ def compare(
     n_jobs: int | None = None,
     scheduler: Scheduler | None = None,
     models: Sequence[str] | None = None,
-    callback: Callable[[int, int, str], object] | None = None,
+    covariance: CovarianceLike = DEFAULT,
+    callback: Callback | None = None,
     name: str = "table",
     notes: Iterable[str] = (),
 ) -> Comparison:
@@ -64,6 +58,8 @@ def compare(
         The address of a Dask scheduler, or a client: the fits run on its workers. The scores do not depend on it.
     models : sequence of str, optional
         Only these models.
+    covariance : str or estimator, default="hard"
+        The covariance of the S-VNN, by its name or as an estimator; :func:`svnn.advise` says which one predicts best.
     callback : callable, optional
         ``callback(done, total, model)`` is called after every fit.
     name : str, default="table"
@@ -84,84 +80,20 @@ def compare(
     >>> found.best(), found.n_splits
     ('ridge', 5)
     """
-    values, target, group_codes, left_out = checked(X, y, groups)
-    check_seed(random_state)
-    said = [*notes, *left_out]
-    if task is None:
-        task, reason = guess_task(target)
-        said += [reason] if reason else []
-    if task not in TASKS:
-        raise ValueError(f"task must be {' or '.join(map(repr, TASKS))}, got {task!r}.")
-    codes, classes = targets(target, task)
-    how = plan(codes if classes is None else np.array(classes)[codes], group_codes, task, quick)
-    tried, too_large = within_limits(chosen(models, task), values.shape, how)
-    said += [*how.notes, *too_large]
-    jobs = _jobs(values, codes, group_codes, task, how, tried, random_state)
-    scores: dict[str, list[float]] = {model: [] for model in tried}
-    seconds: dict[str, list[float]] = {model: [] for model in tried}
-    ends: dict[str, Ended] = {}
-    for done, (job, ended) in enumerate(_run(jobs, n_jobs, scheduler), 1):
-        ends[job.name] = ended
-        if callback is not None:
-            callback(done, len(jobs), str(job.key["model"]))
-    failed: dict[str, str] = {}
-    for job in jobs:  # in their order, whichever ended first
-        model, ended = str(job.key["model"]), ends[job.name]
-        if ended["status"] == "failed":
-            failed.setdefault(model, ended["error"])
-            continue
-        (row,) = ended["rows"]
-        scores[model].append(float(row["score"]))  # type: ignore[arg-type]
-        seconds[model].append(float(row["fit_seconds"]))  # type: ignore[arg-type]
-    said += [f"{model} is left out, because it failed: {' '.join(error.split())}" for model, error in failed.items()]
-    finished = [model for model in tried if model not in failed]
-    if not finished:
-        raise ValueError(f"No model could be fitted: {next(iter(failed.values()))}")
-    return Comparison(
+    problem = Problem.of(X, y, groups, task, quick, random_state)
+    tried, too_large = within_limits(chosen(models, problem.task), problem.X.shape, problem.how)
+    said = [*notes, *problem.notes, *too_large]
+    named = covariance if isinstance(covariance, str) else repr(covariance)
+    if named != DEFAULT and OURS in tried:
+        check_covariance(covariance, problem)
+        said.append(f"The {OURS} uses covariance={in_words(covariance)}.")
+    return measured(
+        problem,
+        {model: (model, {"covariance": covariance} if model == OURS else {}) for model in tried},
         name=name,
-        task=task,
-        metric=METRICS[task],
-        scores={model: np.array(scores[model]) for model in finished},
-        seconds={model: np.array(seconds[model]) for model in finished},
-        n_samples=len(values),
-        n_features=values.shape[1],
-        n_groups=None if group_codes is None else len(np.unique(group_codes)),
-        settings={
-            "folds": how.folds,
-            "repeats": how.repeats,
-            "quick": quick,
-            "random_state": int(random_state),
-            **({} if classes is None else {"classes": [str(each) for each in classes]}),
-            "svnn": version("svnn"),
-        },
-        notes=tuple(said),
+        settings={"covariance": named} if OURS in tried else {},
+        notes=said,
+        n_jobs=n_jobs,
+        scheduler=scheduler,
+        callback=callback,
     )
-
-
-def _jobs(
-    X: np.ndarray,
-    y: np.ndarray,
-    groups: np.ndarray | None,
-    task: str,
-    how: Plan,
-    models: Sequence[str],
-    seed: int,
-) -> list[Job]:
-    """Return a job for every split and model, in this order, so that the time left can be told early."""
-    table = {"X": X, "y": y, "groups": groups, "task": task, "group_folds": how.group_folds}
-    jobs = []
-    for split, (train, test) in enumerate(splits(how, y, groups, task, seed)):
-        rows = {**table, "train": train, "test": test, "seed": derive_seed(seed, "fit", split)}
-        jobs += [Job(fit_and_score, {"model": model, "split": split}, rows) for model in models]
-    return jobs
-
-
-def _run(jobs: list[Job], n_jobs: int | None, scheduler: Scheduler | None) -> Iterator[tuple[Job, Ended]]:
-    """Yield every job as it ends."""
-    if n_jobs is not None and (isinstance(n_jobs, bool) or not isinstance(n_jobs, int | np.integer) or n_jobs < 1):
-        raise ValueError(f"n_jobs must be an integer >= 1 or None, got {n_jobs!r}.")
-    if scheduler is None and n_jobs in (None, 1):
-        yield from ((job, run_here(job.run, {**job.key, **job.arguments})) for job in jobs)
-        return
-    with workers(None if n_jobs is None else int(n_jobs), scheduler) as processes:
-        yield from processes.work(jobs)

@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import time
 import warnings
+from collections.abc import Mapping
 from functools import cache
+from typing import Any
 
 import numpy as np
 import torch
@@ -28,8 +30,13 @@ def fit_and_score(
     task: str,
     seed: int,
     group_folds: int | None,
+    builds: str | None = None,
+    parameters: Mapping[str, Any] | None = None,
 ) -> list[Row]:
     """Fit a model on the training rows, and return its score on the test rows and the processor time of the fit.
+
+    ``builds`` is the name of the model to :func:`build` where ``model`` is not, and ``parameters`` are those in which
+    it differs.
 
     Missing values are the medians of the training rows, whichever side they are on.
     """
@@ -39,9 +46,12 @@ def fit_and_score(
         with threadpool_limits(1), warnings.catch_warnings():
             warnings.simplefilter("ignore")
             X_train, X_test = complete(X[train], X[test])
-            if model in NETWORKS:
-                _load_kernels(model, task, min(X.shape[1], 1200))
-            estimator = build(model, task, X.shape[1], seed, group_folds)
+            name = builds or model
+            if name in NETWORKS:
+                _load_kernels(name, task, min(X.shape[1], 1200))
+            estimator = build(name, task, X.shape[1], seed, group_folds)
+            if parameters:
+                estimator.set_params(**parameters)
             start = time.process_time()
             fit(estimator, X_train, y[train], None if groups is None else groups[train])
             seconds = time.process_time() - start

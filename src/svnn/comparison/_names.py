@@ -11,6 +11,8 @@ METRICS: Mapping[str, str] = {REGRESSION: "MAE", CLASSIFICATION: "error (%)"}
 
 #: svnn as it comes; the same network without a covariance; the same on the dense sample covariance.
 OURS, CONTROL, DENSE = "S-VNN", "without edges", "VNN"
+#: The covariance of our network where none is named.
+DEFAULT = "hard"
 #: The model that knows nothing but the targets.
 FLOOR: Mapping[str, str] = {REGRESSION: "always the mean", CLASSIFICATION: "always the largest class"}
 #: The models of a comparison, in the order of its table.

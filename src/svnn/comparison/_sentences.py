@@ -10,7 +10,7 @@ from __future__ import annotations
 import numpy as np
 
 from svnn.comparison._comparison import ALPHA, Comparison, PairedTest
-from svnn.comparison._names import CONTROL, DENSE, FLOOR, OURS, simplicity
+from svnn.comparison._names import CONTROL, DEFAULT, DENSE, FLOOR, OURS, simplicity
 
 #: The models that are one network with different edges.
 FAMILY = (OURS, CONTROL, DENSE)
@@ -62,12 +62,14 @@ def _does_the_covariance_help(found: Comparison) -> str:
         text = f"The covariance does harm here: {ours} with its edges, {without} without ({_p(test)})"
     if DENSE not in means:
         return f"{text}."
+    chosen = found.settings.get("covariance", DEFAULT)
+    ours = "the sparse covariance" if chosen == DEFAULT else f"the covariance {chosen}"
     if np.array_equal(found.scores[OURS], found.scores[DENSE]):
-        return f"{text}; the sparse covariance and the dense one have the same scores."
+        return f"{text}; {ours} and the dense one have the same scores."
     dense = found.paired_test(OURS, DENSE)
     kind = "better than" if dense.difference < 0 else "worse than"
     kind = kind if _clear(dense) else "not clearly different from"
-    return f"{text}; the sparse covariance is {kind} the dense one, {_number(means[DENSE])} ({_p(dense)})."
+    return f"{text}; {ours} is {kind} the dense one, {_number(means[DENSE])} ({_p(dense)})."
 
 
 def _what_to_use(found: Comparison) -> str:

@@ -1,4 +1,4 @@
-"""Which covariance a model uses, how dense it is, and what to do where it keeps nearly everything or nearly nothing."""
+"""Which covariance a model uses, and how dense it is."""
 
 from __future__ import annotations
 
@@ -120,22 +120,23 @@ def density_section(model: CovarianceNetwork, density: Density) -> Markup:
 
 
 def _warnings(density: Density) -> Markup | str:
+    """State what was kept where that is nearly everything or nothing, and how to find out whether it matters."""
+    ask = (
+        "Another density is not better or worse as such. Which covariance predicts best, and whether the covariance "
+        "matters at all, is measured by svnn.advise(X, y), or svnn advise FILE --target NAME on the command line."
+    )
     if density.verdict == "nearly everything":
         return warning(
             "Nearly everything was kept.",
             f"{percent(density.share)} of the pairs are edges, so the network runs on nearly the full covariance and "
             "the sparsification does little.",
-            "If the features share a common factor, that can be right.",
-            "Otherwise move the slider below to see what fewer edges look like, and fit with "
-            'covariance=HardThreshold(density=0.2) or covariance=SoftThreshold(tau="cv") and compare the scores.',
+            ask,
         )
     if density.verdict == "nearly nothing":
         return warning(
             "Nearly nothing was kept.",
             f"{number(density.alone)} of {number(density.n_features)} features have no edge, so the network treats "
             "them almost as if they were independent.",
-            "With few rows only strong correlations are certain, and a strict threshold is cautious.",
-            'To keep more, lower the threshold: covariance=HardThreshold(top_k=10), or tau="cv"; or use a '
-            'covariance that keeps every pair, such as "ledoit_wolf", and compare the scores.',
+            ask,
         )
     return ""

@@ -1,7 +1,7 @@
 """How far outputs move when the covariance does.
 
 Four rooms, whose public names all stand here: ``filters`` (single filters and banks), ``networks`` (trained networks),
-``paper`` (the bounds of the paper as printed) and ``advice`` (which sparsifier suits some data).
+``paper`` (the bounds of the paper as printed) and ``advice`` (which covariance to use).
 """
 
 from svnn.stability._norms import Spectrum

@@ -10,20 +10,25 @@ from sklearn.base import BaseEstimator
 from svnn.stability._records import Records, aligned
 from svnn.stability.advice._ranking import PREFERRED, REFERENCE, preferred_kind
 
-#: What the kinds of sparsifiers are called in sentences.
-KINDS = {"threshold": "thresholding rule", "stochastic": "stochastic sparsifier"}
+#: What the kinds of covariances are called in sentences.
+KINDS = {"threshold": "thresholding rule", "stochastic": "stochastic sparsifier", "dense": "dense covariance"}
+#: What held-out rows without a target can say, and what they cannot.
+KNOWN = (
+    "These errors say how well each estimate agrees with the covariance of held-out rows. They cannot say whether "
+    "predictions get better: advise(X, y) measures that."
+)
 
 
 @dataclass(frozen=True, eq=False, repr=False)
 class Advice:
-    """What :func:`svnn.stability.advise` found; ``print(advice)`` shows it as text.
+    """The answer of :func:`svnn.advise` without a target; ``print(advice)`` shows it as text.
 
     Attributes
     ----------
     looks : {"sparse", "dense"}
         What the covariance looks like.
     estimator : covariance estimator
-        The recommended sparsifier, not fitted yet: ready for ``SVNNRegressor(covariance=advice.estimator)``.
+        The recommended covariance, not fitted yet: ready for ``SVNNRegressor(covariance=advice.estimator)``.
     table : Records
         All candidates in the order of recommendation, which the notes of :func:`svnn.stability.advise` explain;
         ``pandas.DataFrame(advice.table)`` makes a frame of it. Columns: ``estimator``, ``kind`` ("threshold",
@@ -31,7 +36,7 @@ class Advice:
         samples: ``error`` of a shifted signal, and ``matrix_error`` in the Frobenius norm, and ``standing``:
         "preferred" (of the kind that suits the data, and as good as the best), "possible" or "for comparison".
     density : float
-        The largest density that was allowed.
+        The largest density that was allowed; 1 where no pair has to be dropped.
     tolerance : float
         Errors count as equally good up to this share above the smallest.
     related_share : float
@@ -79,8 +84,13 @@ class Advice:
 
     @property
     def label(self) -> str:
-        """The recommended sparsifier as text."""
+        """The recommended covariance as text."""
         return str(self.row["estimator"])
+
+    @property
+    def covariance(self) -> BaseEstimator:
+        """The estimator, under the name of the parameter that takes it."""
+        return self.estimator
 
     @property
     def reasons(self) -> tuple[str, ...]:
@@ -113,13 +123,15 @@ class Advice:
             reasons.append(
                 f"The best {KINDS[other['kind']]}, {other['estimator']}, has an error of {other['error']:.1%}."
             )
-        return tuple(text.replace("%", " %") for text in reasons) + self.notes
+        return (*(text.replace("%", " %") for text in reasons), *self.notes, KNOWN)
 
     def _why_first(self) -> str:
         kind = preferred_kind(self.looks == "dense")
         name, near = KINDS[kind], f"within {self.tolerance:.1%} of the smallest error"
+        dense = self.density >= 1
         if self.row["standing"] != PREFERRED:
-            return f"It comes first because its error is the smallest: no {name} is {near}."
+            return "It comes first because its error is the smallest" + ("." if dense else f": no {name} is {near}.")
+        near += " and not above that of a dense covariance" * dense
         best = "keeps the fewest pairs" if kind == "stochastic" else "has the smallest error"
         return f"It comes first because, for a {self.looks} covariance, of every {name} {near} it {best}."
 

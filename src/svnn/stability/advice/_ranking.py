@@ -1,11 +1,11 @@
-"""The order in which ``advise`` lists sparsifiers: the first of them is the one it recommends."""
+"""The order in which ``advise`` lists covariances by their errors: the first of them is the one it recommends."""
 
 from __future__ import annotations
 
 from svnn.stability._records import Records
 
-#: What a candidate is in the table: of the kind that suits the data and as good as the best; another sparsifier; or one
-#: that is only there to compare with.
+#: What a candidate is in the table: of the kind that suits the data and as good as the best; another that is allowed;
+#: or one that is only there to compare with.
 STANDINGS = PREFERRED, POSSIBLE, REFERENCE = "preferred", "possible", "for comparison"
 
 
@@ -22,7 +22,7 @@ def rank(table: Records, budget: float, tolerance: float, dense: bool) -> Record
     table : Records
         Rows with ``kind``, ``density`` and ``error``.
     budget : float
-        The largest density that is allowed.
+        The largest density that is allowed; 1 allows dense covariances, too.
     tolerance : float
         Errors count as equally good up to this share above the smallest.
     dense : bool
@@ -39,13 +39,20 @@ def rank(table: Records, budget: float, tolerance: float, dense: bool) -> Record
     >>> table = Records(dict(zip(("estimator", "kind", "density", "error"), row)) for row in rows)
     >>> [(row["estimator"], row["standing"]) for row in rank(table, 0.9, 0.025, dense=True)]
     [('c', 'preferred'), ('b', 'possible'), ('a', 'for comparison')]
+
+    Where dense covariances are allowed, no sparsifier is preferred to one that has a smaller error.
+
+    >>> [(row["estimator"], row["standing"]) for row in rank(table, 1.0, 0.025, dense=True)]
+    [('a', 'possible'), ('b', 'possible'), ('c', 'possible')]
     """
     kind = preferred_kind(dense)
-    allowed = [row["kind"] != "dense" and row["density"] <= budget + 1e-9 for row in table]
-    smallest = min((row["error"] for row, fits in zip(table, allowed, strict=True) if fits), default=0.0)
+    allowed = [row["density"] <= budget + 1e-9 for row in table]
+    permitted = [row for row, fits in zip(table, allowed, strict=True) if fits]
+    limit = (1 + tolerance) * min((row["error"] for row in permitted), default=0.0)
+    limit = min([limit, *(row["error"] for row in permitted if row["kind"] == "dense")])
     ranked = []
     for row, fits in zip(table, allowed, strict=True):
-        good = row["kind"] == kind and row["error"] <= (1 + tolerance) * smallest
+        good = row["kind"] == kind and row["error"] <= limit
         standing = (PREFERRED if good else POSSIBLE) if fits else REFERENCE
         ranked.append({**row, "standing": standing})
     fewest = [row["density"] if dense and row["standing"] == PREFERRED else 0.0 for row in ranked]
