@@ -19,7 +19,7 @@ ROOMS ?= $(PLAIN) tests/comparison tests/datasets tests/functional tests/inspect
 # A seed: the files, and the tests of each file, in another order.
 SHUFFLE ?=
 
-.PHONY: help demo test test-plain test-oldest test-all test-slow lint format coverage mutants docs dist defaults rivals uncertainty inspection shifts bench bench-gpu bench-graph clean
+.PHONY: help demo test test-plain test-oldest test-all test-slow lint format coverage mutants docs dist defaults rivals uncertainty inspection few-rows shifts bench bench-gpu bench-graph clean
 
 help:
 	@echo "make demo      set up, compare S-VNNs with other models on built-in spectra, write runs/demo/"
@@ -37,6 +37,8 @@ help:
 	@echo "make rivals    the same beside the models that one would try, fit by fit into docs/results/rivals.csv"
 	@echo "make uncertainty  whether standard deviations tell errors; writes docs/results/uncertainty.csv"
 	@echo "make inspection  whether contributions find planted features; writes docs/results/inspection.csv"
+	@echo "make few-rows  every covariance and shift with 5 to 3 N rows, beside ridge and a constant (an hour or two; resumes);"
+	@echo "               writes docs/results/few_rows.csv"
 	@echo "make shifts    every covariance on data made for it, beside hard thresholds; writes docs/results/shifts.csv"
 	@echo "make bench     speed against PyG, torch and scipy in one run (ten minutes or so); writes runs/bench/"
 	@echo "make bench-gpu the GPU part: graphs of 100,000 and of 1,575,538 features, a training step on 20,000 nodes"
@@ -113,6 +115,9 @@ uncertainty: $(STAMP)
 
 inspection: $(STAMP)
 	$(BIN)/python benchmarks/inspection.py
+
+few-rows: $(STAMP)
+	$(BIN)/python benchmarks/few_rows.py
 
 shifts: $(STAMP)
 	$(BIN)/python benchmarks/shifts.py

@@ -16,5 +16,7 @@ def every_part_counts() -> Iterator[None]:
     """Give all parts the same weight, and a network four fifths of its outputs, whatever held-out rows say."""
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(MemberTraining, "_trusted_shares", lambda self, held, data: np.full(len(self._teams(data)), 0.8))
-        patch.setattr(MemberTraining, "_part_weights", lambda self, held: np.ones(len(held.outputs)) / len(held.outputs))
+        patch.setattr(
+            MemberTraining, "_part_weights", lambda self, held: np.ones(len(held.outputs)) / len(held.outputs)
+        )
         yield

@@ -45,7 +45,8 @@ def test_a_fitted_model_says_how_large_how_sparse_and_how_good_it_is(model):
         "SVNNRegressor(covariance=HardThreshold(top_k=2), device='cpu', max_epochs=4,\n"
         "              members=3, random_state=0)\n"
         f"  fitted: N = 7, {edges} of 21 edges kept ({100 * edges / 21:.3g} %), 3 members, 4 epochs, "
-        f"validation loss {loss:.4g}"
+        f"validation loss {loss:.4g}, blend:\n"
+        "  0 % with edges, 0 % without edges, 100 % linear"
     )
 
 

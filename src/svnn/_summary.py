@@ -37,7 +37,8 @@ class FittedSummary(BaseEstimator):
         if not facts:
             return text
         said = "fitted: " + ", ".join(facts.values())
-        return f"{text}\n" + textwrap.fill(said, 100, initial_indent="  ", subsequent_indent="  ")
+        said = said.replace(" %", "\xa0%")  # not at the end of a line, where a number would stand alone
+        return f"{text}\n" + textwrap.fill(said, 100, initial_indent="  ", subsequent_indent="  ").replace("\xa0", " ")
 
     def _repr_html_inner(self) -> str:
         """Return the table of facts above scikit-learn's diagram; ``_repr_html_`` returns this method."""

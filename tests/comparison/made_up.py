@@ -27,5 +27,5 @@ def brief(name, *args, **kwargs):
         limits = {"max_epochs": 15, "n_estimators": 20, "max_iter": 20}
         return model.set_params(**{key: value for key, value in limits.items() if key in model.get_params(deep=False)})
     if hasattr(model, "param_grid"):
-        model.param_grid = {key: values[-2:] for key, values in model.param_grid.items()}
+        model.param_grid = {key: values[len(values) // 2 - 1 :][:2] for key, values in model.param_grid.items()}
     return model

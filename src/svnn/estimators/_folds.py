@@ -21,6 +21,8 @@ from svnn.operators import CovarianceOperator
 _RAREST = 1e-3
 #: The probability with which a gain on held-out rows is not by chance: one standard error, with many rows.
 _SURE = 0.85
+#: Degrees of freedom from which on held-out rows say anything: those of three rows, up to rounding.
+_FEWEST = 2 - 1e-9
 #: Shares of a network's output to choose from; a constant is the rest.
 SHARES = np.linspace(0, 1, 21)
 
@@ -147,7 +149,8 @@ def all_rows(data: TrainingData) -> Rows:
     rows, held = data.training, data.held_out
     if held is None or data.callers_rows:
         return rows
-    return Rows(*(np.concatenate(both) for both in zip(rows[:3], held[:3], strict=True)))
+    signals, targets, weight = (np.concatenate(both) for both in zip(rows[:3], held[:3], strict=True))
+    return Rows(signals, targets, weight)
 
 
 def _without(rows: Rows, left_out: np.ndarray) -> Rows:
@@ -163,7 +166,7 @@ def trusted_share(losses: Sequence[np.ndarray], weight: np.ndarray) -> float:
     """
     share = weight / weight.sum()
     freedom = 1 / float(share @ share) - 1
-    if freedom < 1:
+    if freedom < _FEWEST:
         return 0.0
     gains = losses[0] - np.array(losses)
     means = gains @ share

@@ -79,7 +79,8 @@ class MemberTraining(GivenCovariance, FilterParameters, PooledNodes, GoingOnPara
     blend_: dict[str, float] = fitted(
         kind="dict",
         doc="""How much the parts count in a prediction: members "with edges", members "without edges" and the "linear"
-        model, as far as there are any. The weights add up to 1.""",
+        model, as far as there are any. The weights add up to 1. Members that held-out rows trust only in part give the
+        rest of their weight to a constant.""",
     )
 
     # -- teams: members of one order ---------------------------------------------------------------
@@ -227,9 +228,10 @@ class MemberTraining(GivenCovariance, FilterParameters, PooledNodes, GoingOnPara
         rest: list[Tensor] | None = None
         whitened = self.basis == "orthonormal" and (order + 1) * self._n_values <= _MOST_WHITENED
         if whitened and isinstance(batch.x, PowerSignals):
-            whitening = batch.x[batch.weight.amax(0) > 0].whitening()  # of the rows that count
+            counting = batch.x[batch.weight.amax(0) > 0]
+            whitening = counting.whitening()
             if known:
-                rest = into_whitened(networks, batch.x, whitening)
+                rest = into_whitened(networks, counting, whitening)
             same = validation is not None and validation.data.x is batch.x
             batch.x = batch.x.transformed(whitening)
             if validation is not None:

@@ -101,3 +101,17 @@ def test_teams_are_trained_as_one_trainer_with_all_members_is(patience):
     assert found == expected
     asked = [[member for member in members if member < 2] for members in one.asked]
     assert parts[0].asked == [members for members in asked if members]
+
+
+def test_the_epoch_of_a_member_is_that_of_members_that_hold_out_other_rows():
+    """Two teams of one shape, and one of another, which has nobody else to ask."""
+    parts = [Noted([0, 1]), Noted([2]), Noted([3])]
+    np.testing.assert_allclose(Teams(parts, [5, 5, 0]).monitored(np.array([1.0, 3, 7, 9])), [7, 7, 2, 9])
+    np.testing.assert_allclose(Teams(parts).monitored(np.array([1.0, 3, 7, 9])), [1, 3, 7, 9])
+
+
+def test_best_epochs_and_patience_follow_the_losses_of_the_others():
+    falls, rises = [[3.0], [2], [1]], [[1.0], [2], [3]]
+    options = {"lr": 0.1, "schedule": constant, "max_epochs": 3, "patience": None, "batch_size": 10}
+    found = train(Teams([Scripted(falls), Scripted(rises)], [1, 1]), 10, **options)
+    assert found["best_epoch"] == [1, 3] and found["valid_loss"] == [2, 2, 2]

@@ -1,4 +1,4 @@
-"""A single network's outputs for its held-out rows after every epoch: what they would be had others chosen the epoch."""
+"""A single network's outputs for its held-out rows, each from the epoch that the other rows would choose."""
 
 from __future__ import annotations
 

@@ -169,7 +169,8 @@ def certificate(
     >>> import numpy as np
     >>> from svnn import SVNNRegressor, datasets
     >>> data = datasets.make_sparse_cov(n_samples=100, n_features=10, random_state=0)
-    >>> model = SVNNRegressor(covariance="sample", hidden=(4, 4), max_epochs=20, random_state=0).fit(data.X, data.y)
+    >>> model = SVNNRegressor(covariance="sample", hidden=(4, 4), max_epochs=20, blend=False, random_state=0)
+    >>> model = model.fit(data.X, data.y)
     >>> C_hat = np.where(abs(model.covariance_) > 0.1, model.covariance_, 0.0)
     >>> bound = certificate(model, model.covariance_, C_hat, data.X)
     >>> moved = abs(model.on(C_hat).predict(data.X) - model.predict(data.X))

@@ -1,0 +1,78 @@
+"""With few rows a network is never much worse than both ridge regression and a constant.
+
+`make few-rows` measures the whole grid, of which this is a small part.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+from few_rows import BAR, Cell, grid, measure
+
+from svnn.covariance._resolve import NAMES
+from svnn.estimators._folds import SHARES, trusted_share
+
+#: Where directions that the training rows hardly show were scaled up: the errors were up to a hundred times ridge's.
+LARGE = [Cell("LargeCov", rows, "hard", "log", 8, seed) for rows, seed in ((60, 2), (80, 0), (80, 1), (120, 3))]
+FEWER_ROWS_THAN_FEATURES = [Cell("meats", rows, "sample", "log", 8, 0) for rows in (12, 40)]
+SPREAD = [
+    Cell("LargeCov", 80, "sample", "covariance", 1, 0),
+    Cell("SparseCov", 5, "hard", "log", 8, 0),
+    Cell("SparseCov", 80, "ledoit_wolf", "precision", 8, 0),
+    Cell("Spiked", 8, "ledoit_wolf", "log", 1, 0),
+    Cell("Spiked", 72, "sample", "covariance", 8, 0),
+    Cell("Spiked", 120, "sample", "covariance", 1, 0),
+    Cell("digits", 20, "soft", "covariance", 8, 0),
+    Cell("LargeCov classes", 50, "sample", "log", 8, 0),
+    Cell("SparseCov classes", 12, "acv", "log", 1, 0),
+]
+
+
+@pytest.mark.parametrize("cell", LARGE + FEWER_ROWS_THAN_FEATURES + SPREAD, ids=lambda cell: "-".join(cell.key))
+def test_the_error_is_not_much_above_that_of_ridge_and_of_a_constant(cell):
+    found = measure(cell)
+    assert float(found["ratio"]) < BAR, found
+
+
+def test_every_covariance_with_fewer_rows_than_features():
+    for name in NAMES:
+        found = measure(Cell("meats", 20, name, "log", 8, 0))
+        assert "refused" in found or float(found["ratio"]) < BAR, found
+
+
+def test_the_grid_has_every_covariance_every_use_and_both_numbers_of_members():
+    cells = list(grid(("SparseCov", "digits"), range(1)))
+    assert {cell.covariance for cell in cells} == set(NAMES)
+    assert {cell.use for cell in cells} == {"covariance", "log", "precision"}
+    assert {cell.members for cell in cells} == {1, 8} and min(cell.rows for cell in cells) == 5
+    assert max(cell.rows for cell in cells if cell.table == "SparseCov") == 300
+
+
+# -- how much held-out rows trust a network ----------------------------------------------------------------------------
+
+
+def losses(errors, constant):
+    """The losses of each share of outputs whose errors are these, where those of the constant are the others."""
+    return [np.square((1 - s) * constant + s * errors) for s in SHARES]
+
+
+def test_a_network_without_errors_counts_in_full_and_one_as_bad_as_a_constant_does_not(rng):
+    constant = rng.standard_normal(20)
+    assert trusted_share(losses(0 * constant, constant), np.ones(20)) == 1
+    assert trusted_share(losses(1.5 * constant, constant), np.ones(20)) == 0
+
+
+@pytest.mark.parametrize(("rows", "share"), [(1, 0), (2, 0), (3, 1)])
+def test_two_rows_say_nothing(rows, share):
+    constant = np.full(rows, 3.0) + np.arange(rows) / 100
+    assert trusted_share(losses(0 * constant, constant), np.ones(rows)) == share
+    weight = np.append(np.ones(rows), np.zeros(30))  # rows without weight are no rows
+    constant = np.append(constant, np.full(30, 5.0))
+    assert trusted_share(losses(0 * constant, constant), weight) == share
+
+
+def test_the_same_gain_on_more_rows_is_trusted_more(rng):
+    constant, errors = rng.standard_normal((2, 8))
+    errors = 0.45 * constant + 0.8 * errors
+    few, many = (trusted_share(losses(np.tile(errors, n), np.tile(constant, n)), np.ones(8 * n)) for n in (1, 50))
+    assert few < many < 1
