@@ -1,4 +1,4 @@
-"""Shared fixtures. Tests run in several processes, so each keeps to one torch thread."""
+"""Shared fixtures. Tests run in several processes, so each keeps to one thread of torch and one of the BLAS."""
 
 from __future__ import annotations
 
@@ -13,8 +13,10 @@ from types import SimpleNamespace
 
 import numpy as np
 import pytest
+import scipy.linalg  # noqa: F401 - it has a BLAS of its own
 import torch
 from hypothesis import HealthCheck, settings
+from threadpoolctl import threadpool_limits
 
 import blended
 from kernel_spy import BANKS, Kernels
@@ -22,6 +24,8 @@ from svnn import _workers
 from svnn._compiled import load
 
 torch.set_num_threads(1)
+threadpool_limits(1, user_api="blas")  # two processes of two threads each wait for one another: half of all time
+os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")  # in the processes that tests start
 settings.register_profile(
     "svnn", deadline=None, derandomize=True, max_examples=50, suppress_health_check=[HealthCheck.too_slow]
 )
