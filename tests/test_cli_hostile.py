@@ -227,7 +227,7 @@ def test_a_signal_in_the_first_moments(tmp_path, module, arguments, text, number
     ids=["processes start", "results come", "SIGTERM"],
 )
 def test_a_signal_in_the_middle_loses_nothing(tmp_path, moment, number, code):
-    arguments = ("reproduce", "q-insights", "--quick", "--jobs", "2", "--repeats", "6", "--out", "here")
+    arguments = ("reproduce", "q-insights", "--quick", "--jobs", "2", "--repeats", "4", "--out", "here")
     results = tmp_path / "here/q-insights/results.jsonl"
     process = start(*arguments, cwd=tmp_path)
     wait_for((results.parent / moment).exists, process)
@@ -242,4 +242,4 @@ def test_a_signal_in_the_middle_loses_nothing(tmp_path, moment, number, code):
         assert again.returncode == 0 and again.err == ""
         assert results.read_bytes().startswith(before[: before.rfind(b"\n") + 1])
         names = [json.loads(line)["name"] for line in results.read_text().splitlines()]
-        assert len(names) == len(set(names)) == 6
+        assert len(names) == len(set(names)) == 4

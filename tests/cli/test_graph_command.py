@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import shutil
 import signal
 import subprocess
 import sys
@@ -19,12 +20,26 @@ from sources.made_up import NAMES, annotated, counts, frame, in_h5, in_zarr
 from svnn.graphs import correlation_graph, read_edges
 
 
-@pytest.fixture
-def here(tmp_path, monkeypatch):
+@pytest.fixture(scope="module")
+def many_files(tmp_path_factory):
     """A folder with one table in many files."""
     pytest.importorskip("h5py")
+    tmp_path, X = tmp_path_factory.mktemp("files"), counts(t=80)
+    with pytest.MonkeyPatch.context() as patch:
+        patch.chdir(tmp_path)
+        write_files(tmp_path, X)
+    return tmp_path
+
+
+@pytest.fixture
+def here(many_files, tmp_path, monkeypatch):
+    """A copy of that folder."""
     monkeypatch.chdir(tmp_path)
-    X = counts(t=80)
+    shutil.copytree(many_files, tmp_path, dirs_exist_ok=True)
+    return tmp_path
+
+
+def write_files(tmp_path, X):
     annotated(sp.csr_matrix(X), layers={"twice": 2 * X, "other": X**2}).write_h5ad("cells.h5ad")
     annotated(sp.csr_matrix(X)).write_zarr("cells.zarr")
     in_h5(X, tmp_path, None).file.close()
@@ -53,7 +68,6 @@ def here(tmp_path, monkeypatch):
     (tmp_path / "folder").mkdir()
     (tmp_path / "full").mkdir()
     (tmp_path / "full/file").touch()
-    return tmp_path
 
 
 FILES = {
