@@ -21,8 +21,8 @@ from svnn.operators import CovarianceOperator
 _RAREST = 1e-3
 #: The probability with which a gain on held-out rows is not by chance: one standard error, with many rows.
 _SURE = 0.85
-#: Degrees of freedom from which on held-out rows say anything: those of three rows, up to rounding.
-_FEWEST = 2 - 1e-9
+#: Degrees of freedom from which on held-out rows say anything: those of four rows, up to rounding.
+_FEWEST = 3 - 1e-9
 #: Shares of a network's output to choose from; a constant is the rest.
 SHARES = np.linspace(0, 1, 21)
 
@@ -161,8 +161,7 @@ def trusted_share(losses: Sequence[np.ndarray], weight: np.ndarray) -> float:
     """Return which of ``SHARES`` held-out rows trust, from their losses with each of them.
 
     It is the share that gains most over the constant after what the gain may owe to chance is taken away: its standard
-    error, or more where there are few rows (Student's distribution). By two rows alone, something is always better
-    than all else.
+    error, or more where there are few rows (Student's distribution). Two or three rows alone some network always suits.
     """
     share = weight / weight.sum()
     freedom = 1 / float(share @ share) - 1
