@@ -68,7 +68,7 @@ _REFINING = 0.3
 #: Outputs for held-out rows that are recorded in every epoch. Where they would be more, the rows are many, and the
 #: choice of an epoch by them hardly flatters a network.
 _MOST_RECORDED = 2**24
-#: Sets of rows that are held out by different members, at most: each needs a covariance of its own.
+#: Sets of rows that are held out by different members, at most: each needs its own covariance.
 _MOST_FOLDS = 4
 
 

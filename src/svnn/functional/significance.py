@@ -10,7 +10,7 @@ from scipy.special import betainc, betaincinv
 from svnn._types import FloatArray, IntArray
 from svnn.functional._centring import is_constant
 
-#: A variance that is this small a part of the mean square has lost so many digits, and is computed in another way.
+#: A variance that is this small a part of the mean square has lost too many digits, and is computed in another way.
 _DIGITS = 1e-4
 #: How many tests are corrected for: the procedures by the names that ``SignificantEdges(method=...)`` takes.
 METHODS = ("bh", "by", "bonferroni")

@@ -32,7 +32,7 @@ if TYPE_CHECKING:
 #: Share of the free memory of a GPU that the table may take; a copy in half precision and the edges come to it.
 _DEVICE_SHARE = 0.4
 #: Correlations in single precision are off by up to about this, in the squared size of the correlation, and a sixteenth
-#: of it: measured for up to so many samples. With more the error grows as the root of their number.
+#: of it: measured up to this number of samples. With more the error grows as the root of their number.
 _ROUNDING, _SAMPLES = 2.0**-20, 2**14
 #: What chooses the edges.
 _CHOICES = {

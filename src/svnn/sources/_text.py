@@ -15,7 +15,7 @@ from typing import IO, cast
 from svnn.sources._memory import check_memory
 
 #: About how many bytes of memory a byte of text becomes while a table of it is read. The numbers of short cells take as
-#: much memory as those of long ones, so a cell counts as at least so many bytes.
+#: much memory as those of long ones, so a cell counts as at least this many bytes.
 GROWTH, SHORTEST_CELL = 4, 6
 _SEPARATORS = (b",", b";", b"\t", b"|")
 _PIECE = 2**20
