@@ -12,6 +12,9 @@ from model_files import forge, read
 from svnn import SVNNClassifier, SVNNRegressor, load
 from svnn.estimators._model_file import ModelFileError
 
+#: Networks of a few epochs predict no better than a constant, and would not count.
+pytestmark = pytest.mark.usefixtures("every_part_counts")
+
 QUICK = {"max_epochs": 2, "members": 4, "validation_fraction": 0.2, "device": "cpu", "random_state": 0}
 X = np.random.default_rng(0).standard_normal((80, 4))
 Y = X[:, 0] + np.sin(3 * X[:, 1])
