@@ -5,6 +5,9 @@
 
 from __future__ import annotations
 
+import csv
+from pathlib import Path
+
 import numpy as np
 import pytest
 from few_rows import BAR, Cell, grid, measure
@@ -77,3 +80,17 @@ def test_the_same_gain_on_more_rows_is_trusted_more(rng):
     errors = 0.45 * constant + 0.8 * errors
     few, many = (trusted_share(losses(np.tile(errors, n), np.tile(constant, n)), np.ones(8 * n)) for n in (1, 50))
     assert few < many < 1
+
+
+def test_the_page_says_what_was_measured():
+    root = Path(__file__).parents[2] / "docs"
+    with (root / "results" / "few_rows.csv").open(encoding="utf-8", newline="") as file:
+        rows = list(csv.DictReader(file))
+    ratios = {m: np.array([float(r["ratio"]) for r in rows if r["ratio"] and r["members"] == m]) for m in "18"}
+    text = " ".join((root / "rivals.md").read_text(encoding="utf-8").split("## With few rows")[1].split())
+    assert ratios["8"].max() < BAR
+    assert f"Of the {len(ratios['8']):,} fits with eight members none" in text
+    assert f"more than {np.ceil(100 * ratios['8'].max()) / 100} times the larger" in text
+    assert f"Of the {len(ratios['1']):,} fits of single networks three" in text and (ratios["1"] > BAR).sum() == 3
+    assert f"and {ratios['1'].max():.2f} times at most" in text
+    assert f"did not converge in {sum(bool(r['refused']) for r in rows)} more fits" in text
