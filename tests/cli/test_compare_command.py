@@ -76,7 +76,7 @@ def test_a_covariance_that_the_table_is_too_large_for(tmp_path, monkeypatch, cap
 
 def test_json_is_all_there_is_on_standard_output_and_a_seed_repeats_it(tmp_path, monkeypatch, capsys, quick_models):
     monkeypatch.chdir(tmp_path)
-    people().to_csv("people.csv", index=False)
+    people(40).to_csv("people.csv", index=False)
     arguments = ("compare", "people.csv", "--target", "age", "--drop", "person", "--quick", "--jobs", "1", "--json")
     code, out, err = inside(capsys, *arguments)
     assert code == 0 and err == ""

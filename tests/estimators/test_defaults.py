@@ -9,13 +9,16 @@ import defaults
 import pytest
 
 
-@pytest.mark.parametrize("name", ["breast cancer", "wine"])
+@pytest.mark.parametrize("name", [pytest.param("breast cancer", marks=pytest.mark.slow), "wine"])
 def test_classifier(name):
     result = defaults.measure(name, *defaults.classifications(real=False)[name], "classifier, hard")
     assert result.met, result
 
 
-@pytest.mark.parametrize("name", ["SparseCov", "IXI thickness → age", "meats → fat"])
+@pytest.mark.parametrize(
+    "name",
+    [*(pytest.param(each, marks=pytest.mark.slow) for each in ("SparseCov", "IXI thickness → age")), "meats → fat"],
+)
 @pytest.mark.usefixtures("data_folder")
 def test_regressor(name):
     result = defaults.measure(name, *defaults.regressions()[name], "regressor, hard")
