@@ -153,6 +153,7 @@ def test_a_damaged_manifest(tmp_path, inside, manifest):
     assert (folder / "manifest.json").read_text() == manifest  # and nothing is lost
 
 
+@pytest.mark.slow
 def test_a_damaged_manifest_as_a_user_sees_it(tmp_path):
     (tmp_path / "here/q-insights").mkdir(parents=True)
     (tmp_path / "here/q-insights/manifest.json").write_text('{"settings": []}')
@@ -222,7 +223,7 @@ def test_a_signal_in_the_first_moments(tmp_path, module, arguments, text, number
     [
         ("manifest.json", signal.SIGINT, 130),
         ("results.jsonl", signal.SIGINT, 130),
-        ("results.jsonl", signal.SIGTERM, 143),
+        pytest.param("results.jsonl", signal.SIGTERM, 143, marks=pytest.mark.slow),
     ],
     ids=["processes start", "results come", "SIGTERM"],
 )

@@ -35,6 +35,7 @@ def test_every_way_finds_the_strongest_correlations(way, question, monkeypatch):
     np.testing.assert_allclose(r[order], R[i, j], atol=1e-5)
 
 
+@pytest.mark.slow
 def test_a_run_of_graphs_compares_what_is_installed_and_says_what_is_not(monkeypatch, tmp_path):
     monkeypatch.setattr(graph, "find_spec", lambda name: name == "numpy")
     rows = json.loads(json.dumps(graph.measure(quick=True)))  # as in the file

@@ -114,7 +114,7 @@ def test_two_processes_compile_at_the_same_time(tmp_path):
     assert first == second and first[0].startswith(str(tmp_path))
 
 
-@pytest.mark.parametrize("variable", ["NUMBA_CACHE_DIR", "HOME"])
+@pytest.mark.parametrize("variable", ["NUMBA_CACHE_DIR", pytest.param("HOME", marks=pytest.mark.slow)])
 def test_a_folder_that_cannot_be_written_is_no_obstacle(tmp_path, variable):
     (tmp_path / "file").touch()  # no folder can be made in a file, whoever asks
     place, _ = answer(draw(**{variable: str(tmp_path / "file"), "TMPDIR": str(tmp_path)}))
