@@ -135,6 +135,7 @@ def test_the_textbook_member_is_the_network_of_the_estimator():
     torch.testing.assert_close(textbook(x), ours(x, as_operator(C).normalized(1.0)))
 
 
+@pytest.mark.slow
 def test_every_way_to_predict_one_row_predicts_the_same(monkeypatch):
     monkeypatch.setattr(latency, "QUICK", latency.QUICK[1:])  # one export
     rows = stored(latency.measure(RATES, quick=True))

@@ -56,6 +56,7 @@ def stored(path, scores, seconds="1", reasons=()):
 # -- the command ----------------------------------------------------------------------------------
 
 
+@pytest.mark.slow
 def test_the_command_measures_two_models_in_two_processes_and_then_has_nothing_to_do(tmp_path, capsys):
     arguments = ["--only", "wine", "--models", "logistic", "LDA", "--splits", "2", "--out", str(tmp_path / "r.csv")]
     rivals.main([*arguments, "--jobs", "2"])

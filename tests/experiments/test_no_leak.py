@@ -44,9 +44,7 @@ OTHERS = {
 }
 QUICK = ("MLP", "PCA-SVM", "svnn Hard")
 #: Loaders with a few models each, and models with a few loaders each.
-PAIRS = [
-    (name, model) for name in WRITERS for model in MODELS if model in QUICK or name in ("dsads", "ixi", "released")
-]
+PAIRS = [(name, model) for name in WRITERS for model in MODELS if model in QUICK or name in ("dsads", "ixi")]
 REAL_MODELS = ("MLP", "Hard p=0.25")
 #: Every other model with a loader of classes, the others with one of numbers.
 ONE_EACH = [*zip(cycle(["genes", "stocks"]), MODELS, strict=False)]
