@@ -72,7 +72,7 @@ def write(outcome, folder):
 
 
 def killed_after(lines):
-    """Let SIGKILL end this process and its workers right after it has written so many lines."""
+    """Let SIGKILL end this process and its workers right after it has written this number of lines."""
     append, left = RunFolder.append, [lines]
 
     def then_die(store, record):

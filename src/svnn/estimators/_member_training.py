@@ -416,10 +416,8 @@ class MemberTraining(GivenCovariance, FilterParameters, PooledNodes, GoingOnPara
     def _part_weights(self, held: HeldOut) -> np.ndarray:
         """Return how much the parts count, from their outputs for held-out rows."""
         if self._target_kind.are_labels:
-            found = class_weights(held.outputs, held.targets, held.weight)
-        else:
-            found = number_weights(held.outputs, held.targets, held.weight, str(cast(Any, self).loss))
-        return found
+            return class_weights(held.outputs, held.targets, held.weight)
+        return number_weights(held.outputs, held.targets, held.weight, str(cast(Any, self).loss))
 
     def _with_doubt(self, found: np.ndarray, n_rows: int) -> np.ndarray:
         """Return weights of parts, the last one the linear model's: a few held-out rows do not outvote it."""
