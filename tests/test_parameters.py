@@ -10,6 +10,7 @@ import shutil
 import subprocess
 import sys
 from collections.abc import Sequence
+from typing import ClassVar
 
 import numpy as np
 import pytest
@@ -253,7 +254,7 @@ def test_the_first_wrong_parameter_is_named():
 def test_parameters_that_make_the_same_choice():
     check_parameters(Choice(density=0.1))
     check_parameters(Choice(tau=0.1))
-    with pytest.raises(ValueError, match=r"density=0.1 and tau=0.2 both choose; give only one of them\."):
+    with pytest.raises(ValueError, match=r"density=0.1 and tau=0.2 are mutually exclusive; set only one of them\."):
         check_parameters(Choice(tau=0.2, density=0.1))
 
 
@@ -266,6 +267,33 @@ def test_a_users_subclass_with_an_init_of_its_own_is_checked_too():
     assert clone(Mine(offset=2.0)).get_params() == {"offset": 2.0, "alpha": 1.0}
     with pytest.raises(ValueError, match="alpha must be"):
         check_parameters(Mine(alpha=-1))
+
+
+class Plain(BaseEstimator):
+    """A class that writes its ``__init__`` out.
+
+    Parameters
+    ----------
+    tau : float, default=0.5
+    density : float or None, default=None
+    """
+
+    _rules: ClassVar = {"tau": number(), "density": either(share(), None)}
+    _exclusive = (("density", "tau"),)
+
+    def __init__(self, *, tau=0.5, density=None):
+        self.tau = tau
+        self.density = density
+
+
+def test_a_class_with_written_out_parameters_is_checked_by_its_rules():
+    check_parameters(Plain())
+    check_parameters(Plain(density=0.1))
+    check_parameters(Plain(tau=np.float64(0.1)))
+    with pytest.raises(ValueError, match=r"^tau must be a number >= 0, got -1\.$"):
+        check_parameters(Plain(tau=-1))
+    with pytest.raises(ValueError, match=r"^density=0.1 and tau=0.2 are mutually exclusive; set only one of them\.$"):
+        check_parameters(Plain(tau=0.2, density=0.1))
 
 
 NAN = float("nan")

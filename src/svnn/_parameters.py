@@ -123,7 +123,32 @@ def declared(cls: Class) -> Class:
 
 
 def check_parameters(estimator: Any) -> None:
-    """Raise a ``ValueError`` that names the first parameter whose value is not allowed."""
+    """Raise a ``ValueError`` that names the first parameter whose value is not allowed.
+
+    A class says in ``_rules`` what its parameters may be, and in ``_exclusive`` which pairs of them may not be set
+    together: one of each pair has to have its default.
+    """
+    if dataclasses.is_dataclass(estimator):  # classes that are still declared
+        _check_declared(estimator)
+        return
+    rules: Mapping[str, Rule] = estimator._rules
+    for name, rule in rules.items():
+        value = getattr(estimator, name)
+        if rule.holds is not None and not rule.holds(value):
+            raise ValueError(f"{name} must be {rule.words}, got {value!r}.")
+    defaults = {name: each.default for name, each in inspect.signature(type(estimator).__init__).parameters.items()}
+    for pair in getattr(estimator, "_exclusive", ()):
+        given = {name: getattr(estimator, name) for name in pair}
+        if all(name in defaults and not _same(value, defaults[name]) for name, value in given.items()):
+            shown = " and ".join(f"{name}={value!r}" for name, value in given.items())
+            raise ValueError(f"{shown} are mutually exclusive; set only one of them.")
+
+
+def _same(value: object, default: object) -> bool:
+    return value is default or (type(value) is type(default) and bool(value == default))
+
+
+def _check_declared(estimator: Any) -> None:
     fields = {field.name: field for field in dataclasses.fields(estimator) if field.init}
     for name, field in fields.items():
         value, rule = getattr(estimator, name), field.metadata["rule"]
@@ -132,7 +157,8 @@ def check_parameters(estimator: Any) -> None:
         for other in field.metadata["instead_of"] if value is not field.default else ():
             if getattr(estimator, other) != fields[other].default:
                 raise ValueError(
-                    f"{name}={value!r} and {other}={getattr(estimator, other)!r} both choose; give only one of them."
+                    f"{name}={value!r} and {other}={getattr(estimator, other)!r} are mutually exclusive; set only one "
+                    "of them."
                 )
 
 

@@ -267,9 +267,9 @@ def test_what_cannot_be_done_is_named(estimator, spoil, message):
         ({"memory_limit": "much"}, "memory_limit must be"),
         ({"memory_limit": -1}, "memory_limit must be"),
         ({"top_k": 0}, "top_k must be None or a positive integer"),
-        ({"top_k": 2, "density": 0.5}, r"top_k=2 and density=0.5 both choose"),
-        ({"top_k": 2, "tau": 1.0}, r"top_k=2 and tau=1.0 both choose"),
-        ({"top_k": 2, "tau": "cv"}, r"top_k=2 and tau='cv' both choose"),
+        ({"top_k": 2, "density": 0.5}, r"top_k=2 and density=0.5 are mutually exclusive"),
+        ({"top_k": 2, "tau": 1.0}, r"top_k=2 and tau=1.0 are mutually exclusive"),
+        ({"top_k": 2, "tau": "cv"}, r"top_k=2 and tau='cv' are mutually exclusive"),
     ],
 )
 def test_bad_parameters_are_named(parameters, message):

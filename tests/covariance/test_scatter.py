@@ -210,7 +210,7 @@ def test_what_a_base_cannot_do_is_named(rng):
     X = rng.standard_normal((30, 6))
     with pytest.raises(ValueError, match=r"base='tyler' needs all pairs .* dense_limit=5"):
         HardThreshold(base="tyler", dense_limit=5).fit(X)
-    with pytest.raises(ValueError, match=r"base='tyler' and correlation='spearman' both choose"):
+    with pytest.raises(ValueError, match=r"base='tyler' and correlation='spearman' are mutually exclusive"):
         HardThreshold(base="tyler", correlation="spearman").fit(X)
     with pytest.raises(ValueError, match=r"AdaptiveThreshold .* base='tyler' has not"):
         AdaptiveThreshold(base="tyler").fit(X)
