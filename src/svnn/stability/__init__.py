@@ -1,7 +1,7 @@
 """How far outputs move when the covariance does.
 
-Four rooms, whose public names all stand here: ``filters`` (single filters and banks), ``networks`` (trained networks),
-``paper`` (the bounds of the paper as printed) and ``advice`` (which covariance to use).
+Three rooms, whose public names all stand here: ``filters`` (single filters and banks), ``networks`` (trained networks)
+and ``advice`` (which covariance to use). The bounds of the paper as printed are in :mod:`svnn.paper`.
 """
 
 from svnn.stability._norms import Spectrum
@@ -24,21 +24,11 @@ from svnn.stability.networks._certificate import Certificate, LayerTerms, certif
 from svnn.stability.networks._curves import stability_curve
 from svnn.stability.networks._layer_responses import layer_response, network_response
 from svnn.stability.networks._network_draws import NetworkMonteCarlo, monte_carlo_network
-from svnn.stability.paper._component_rates import pca_rate, sparse_pca_rate
-from svnn.stability.paper._perturbation import hard_threshold_rate, perturbation_rate, soft_threshold_rate, vnn_rate
-from svnn.stability.paper._sampling import (
-    KurtosisTerms,
-    kurtosis_terms,
-    stochastic_filter_rate,
-    vnn_filter_probability,
-    vnn_filter_rate,
-)
 
 __all__ = [
     "Advice",
     "Certificate",
     "ErrorSplit",
-    "KurtosisTerms",
     "LayerTerms",
     "MonteCarloError",
     "NetworkMonteCarlo",
@@ -52,9 +42,7 @@ __all__ = [
     "frequency_response",
     "generalized_lipschitz",
     "generalized_response",
-    "hard_threshold_rate",
     "integral_lipschitz",
-    "kurtosis_terms",
     "largest_filter_change",
     "layer_response",
     "lipschitz",
@@ -63,17 +51,9 @@ __all__ = [
     "monte_carlo_network",
     "network_response",
     "pca_distance",
-    "pca_rate",
     "pca_response",
-    "perturbation_rate",
     "realisation_moments",
-    "soft_threshold_rate",
-    "sparse_pca_rate",
     "sparsification_error",
     "stability_curve",
     "stochastic_bound",
-    "stochastic_filter_rate",
-    "vnn_filter_probability",
-    "vnn_filter_rate",
-    "vnn_rate",
 ]

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from svnn import ACV, RCV, SVNNClassifier, SVNNRegressor
-from svnn.datasets import make_sparse_cov
+from svnn.paper import make_sparse_cov
 from svnn.stability import expected_error, monte_carlo_network
 
 #: Networks of a few epochs predict no better than a constant, and would not count.
