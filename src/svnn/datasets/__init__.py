@@ -7,11 +7,9 @@ with the package. The data of the paper are in :mod:`svnn.paper`.
 """
 
 from svnn.datasets._arrays import load_genes, load_stocks
-from svnn.datasets._csv import load_meats
-from svnn.datasets._splits import split_by_groups
+from svnn.datasets._recordings import sliding_windows, split_by_groups
 from svnn.datasets._synthetic import make_sparse_covariance, make_spiked
-from svnn.datasets._tecator import load_tecator
-from svnn.datasets._windows import sliding_windows
+from svnn.datasets._tecator import load_meats, load_tecator
 
 __all__ = [
     "load_genes",

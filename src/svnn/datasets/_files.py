@@ -1,12 +1,21 @@
-"""Finding data files: in a folder, or inside the zip that they were published in, which stays packed."""
+"""Data files: where they are, tables of text (CSV), and files inside zips."""
 
 from __future__ import annotations
 
+import csv
+import io
+import math
 import os
 import struct
 import zipfile
 import zlib
+from dataclasses import dataclass
 from pathlib import Path
+
+import numpy as np
+
+from svnn.sources._memory import available_memory
+from svnn.sources._text import open_text
 
 PathLike = str | os.PathLike[str]
 
@@ -16,6 +25,8 @@ VARIABLE = "SVNN_DATA"
 UNREADABLE = (zipfile.BadZipFile, zlib.error, EOFError, NotImplementedError, RuntimeError, struct.error, ValueError)
 #: Every official file is far smaller than this (bytes); a zip that claims to hold a larger one is damaged or hostile.
 LARGEST_FILE = 4 * 2**30
+#: Cells that stand for a missing value, in lower case.
+MISSING = {"", "na", "n/a", "nan", "null", "none"}
 
 
 def data_root(root: PathLike | None, title: str, where: str) -> Path:
@@ -42,9 +53,8 @@ def find_file(root: PathLike | None, names: tuple[str, ...], title: str, where: 
     if folder.is_file():
         return folder
     for name in names:
-        found = sorted(path for path in folder.glob(name) if path.is_file())
-        if found:
-            return found[-1]  # where names end in a date, this is the newest
+        if paths := sorted(path for path in folder.glob(name) if path.is_file()):
+            return paths[-1]  # where names end in a date, this is the newest
     raise FileNotFoundError(
         f"{title}: no {' or '.join(names)} in {folder}{'' if folder.is_dir() else ' (no such folder)'}. {where} "
         f"Put it there, or name its folder with root= or the environment variable {VARIABLE}."
@@ -62,3 +72,63 @@ def read_member(archive: zipfile.ZipFile, name: str) -> bytes:
         return archive.read(name)
     except (*UNREADABLE, OSError) as error:
         raise ValueError(f"{name} in {archive.filename} cannot be read ({error}); download the zip again.") from error
+
+
+@dataclass
+class Table:
+    """The cells of a table, as text."""
+
+    path: Path
+    names: list[str]
+    rows: list[list[str]]
+
+    def column(self, name: str) -> list[str]:
+        """Return the cells of one column."""
+        if self.names.count(name) > 1:
+            raise ValueError(f"{self.path} has the column {name!r} twice; remove or rename one of them.")
+        at = self.names.index(name)
+        return [row[at].strip() for row in self.rows]
+
+    def numbers(self, names: list[str]) -> np.ndarray:
+        """Return some columns as a float64 array of shape (rows, columns); missing cells are NaN."""
+        values = np.empty((len(self.rows), len(names)))
+        for j, name in enumerate(names):
+            values[:, j] = [number(cell, self.path, name) for cell in self.column(name)]
+        return values
+
+
+def number(cell: str, path: Path, column: str) -> float:
+    """Return the number in a cell; a missing one is NaN."""
+    if cell.lower() in MISSING:
+        return np.nan
+    try:
+        value = float(cell)
+    except ValueError:
+        value = math.nan
+    if not math.isfinite(value):
+        raise ValueError(f"{path}: column {column!r} holds {cell!r}, which is not a number.")
+    return value
+
+
+def read_table(path: PathLike) -> Table:
+    """Read a table with a header and with commas, tabs or semicolons between the cells, also from a ``.gz`` file."""
+    path = Path(path)
+    if path.is_dir():
+        raise ValueError(f"{path} is a folder, not a table.")
+    with open_text(path, available_memory()) as file:
+        text = file.read()
+    delimiter = max("\t;,", key=text.partition("\n")[0].count)
+    reader = csv.reader(io.StringIO(text, newline=""), delimiter=delimiter, strict=True)
+    try:
+        lines = [(reader.line_num, row) for row in reader if row]
+    except csv.Error as error:
+        raise ValueError(f"{path} is not a readable table (line {reader.line_num}: {error}).") from error
+    if not lines:
+        raise ValueError(f"{path} is empty.")
+    names = [name.strip() for name in lines[0][1]]
+    if len(lines) == 1:
+        raise ValueError(f"{path} has a header, but no rows below it.")
+    for line, row in lines[1:]:
+        if len(row) != len(names):
+            raise ValueError(f"{path}: line {line} has {len(row)} cells, the header has {len(names)}.")
+    return Table(path, names, [row for _, row in lines[1:]])

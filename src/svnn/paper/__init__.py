@@ -34,7 +34,7 @@ if TYPE_CHECKING:  # for type checkers and editors; the table below is for Pytho
     from svnn.paper._sampling import vnn_filter_rate as vnn_filter_rate
     from svnn.paper.data._download import fetch as fetch
     from svnn.paper.data._dsads import load_dsads as load_dsads
-    from svnn.paper.data._released import load_released as load_released
+    from svnn.paper.data._synthetic import load_released as load_released
     from svnn.paper.data._synthetic import make_large_cov as make_large_cov
     from svnn.paper.data._synthetic import make_small_cov as make_small_cov
     from svnn.paper.data._synthetic import make_sparse_cov as make_sparse_cov
@@ -51,8 +51,7 @@ _MODULES = {
     ),
     "data._download": ("fetch",),
     "data._dsads": ("load_dsads",),
-    "data._released": ("load_released",),
-    "data._synthetic": ("make_large_cov", "make_small_cov", "make_sparse_cov"),
+    "data._synthetic": ("load_released", "make_large_cov", "make_small_cov", "make_sparse_cov"),
     "data._thickness": ("load_thickness",),
     "data._wearables": ("load_mhealth", "load_realdisp"),
 }

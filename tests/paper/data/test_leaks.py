@@ -96,18 +96,3 @@ def test_no_real_input_is_the_target(load_real, loader, arguments):
         if data.groups is not None:
             for group in np.unique(data.groups):
                 assert len(set(data.split[data.groups == group])) == 1
-
-
-def test_rows_of_stocks_do_not_change_with_the_future(tmp_path, rng):
-    prices = np.exp(rng.normal(0, 0.01, (100, 3)).cumsum(0))
-    info = list("ABC") * 3
-    np.savez(tmp_path / "stockdata.npz", close=prices, info=info)
-    before = datasets.load_stocks(tmp_path, window=4, horizon=3)
-    prices[80:] *= np.exp(rng.normal(0, 0.01, prices[80:].shape))
-    np.savez(tmp_path / "stockdata.npz", close=prices, info=info)
-    after = datasets.load_stocks(tmp_path, window=4, horizon=3)
-    changed = (before.X != after.X).any((1, 2))
-    assert changed.any() and not changed[before.split == "train"].any()
-    # A target moves before the inputs do: it is about days that the inputs have not reached.
-    moved = before.y != after.y
-    assert np.flatnonzero(moved)[0] < np.flatnonzero(changed)[0]

@@ -1,4 +1,4 @@
-"""The data sets that loaders know: how to call them, what they are, and whether their files are there."""
+"""The data sets that loaders of svnn know: how to call them, what they are, and whether their files are there."""
 
 from __future__ import annotations
 
@@ -6,9 +6,8 @@ from collections.abc import Callable
 from dataclasses import dataclass
 
 from svnn.datasets._files import PathLike, find_file
-from svnn.paper.data._members import open_members
-from svnn.paper.data._sources import DSADS, MHEALTH, REALDISP, Source
-from svnn.paper.data._thickness import KNOWN
+from svnn.paper.data._thickness import find_tables
+from svnn.paper.data._uci import DSADS, MHEALTH, REALDISP, Source, find_members
 
 #: Looks for the files in a folder, and raises FileNotFoundError where they are not.
 Finder = Callable[[PathLike | None], object]
@@ -24,7 +23,7 @@ class DataSet:
     find: Finder
 
     def found(self, root: PathLike | None = None) -> bool:
-        """Say whether the files are in the data folder."""
+        """Return whether the files are in the data folder."""
         try:
             self.find(root)
         except FileNotFoundError:
@@ -36,17 +35,12 @@ def _file(*names: str) -> Finder:
     return lambda root: find_file(root, names, "", "")
 
 
-def _members(source: Source) -> Finder:
-    def find(root: PathLike | None) -> None:
-        with open_members(source, root):
-            pass
-
-    return find
+def _zip(source: Source) -> Finder:
+    return lambda root: find_members(source, root)
 
 
 def _thickness(name: str) -> Finder:
-    tables, ages, _ = KNOWN[name]
-    return lambda root: [find_file(root, part, name, "") for part in (tables, ages) if part]
+    return lambda root: find_tables(name, root)
 
 
 CATALOGUE = (
@@ -57,9 +51,9 @@ CATALOGUE = (
     DataSet('load_thickness("adni2")', "68 regions", "thickness of the cortex: age", _thickness("adni2")),
     DataSet('load_genes("golub")', "72 × 7129", "gene expression: two leukaemias", _file("genes_golub.npz")),
     DataSet('load_genes("gordon")', "181 × 12533", "gene expression: two cancers", _file("genes_gordon.npz")),
-    DataSet("load_dsads()", "9120 × 45 × 125", "worn sensors: activity, by person", _members(DSADS)),
-    DataSet("load_mhealth()", "23 channels", "worn sensors: activity, by person", _members(MHEALTH)),
-    DataSet("load_realdisp()", "117 channels", "worn sensors: activity, by person", _members(REALDISP)),
+    DataSet("load_dsads()", "9120 × 45 × 125", "worn sensors: activity, by person", _zip(DSADS)),
+    DataSet("load_mhealth()", "23 channels", "worn sensors: activity, by person", _zip(MHEALTH)),
+    DataSet("load_realdisp()", "117 channels", "worn sensors: activity, by person", _zip(REALDISP)),
     DataSet("load_stocks()", "1258 × 452", "closing prices: volatility, return", _file("stockdata.npz")),
     DataSet("load_meats()", "215 × 100", "Tecator's spectra from a file", _file("meats.csv.gz", "meats.csv")),
     *(

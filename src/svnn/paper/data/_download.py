@@ -1,10 +1,13 @@
-"""Downloading the official archives: continued where a connection was cut, and checked before use."""
+"""Download the official archives, continuing where a connection was cut, and unpack them after a check."""
 
 from __future__ import annotations
 
 import hashlib
 import os
+import shutil
+import stat
 import sys
+import tempfile
 import time
 import urllib.error
 import urllib.request
@@ -12,15 +15,15 @@ import zipfile
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from http.client import HTTPException, HTTPResponse
-from pathlib import Path
+from pathlib import Path, PurePosixPath, PureWindowsPath
 from urllib.parse import urlsplit
 
 from svnn.datasets._files import UNREADABLE, PathLike, data_root
-from svnn.paper.data._archives import extract_zip
-from svnn.paper.data._members import open_members
-from svnn.paper.data._sources import SOURCES, Source
+from svnn.paper.data._uci import SOURCES, Source, find_members
 
 _BLOCK = 2**18
+#: An archive that unpacks to more bytes than this is refused; the largest official one is much smaller.
+LARGEST_ARCHIVE = 32 * 2**30
 
 
 def fetch(
@@ -94,8 +97,7 @@ def fetch(
 def fetch_missing(source: Source, root: PathLike | None) -> None:
     """Fetch the archive of ``source`` unless its files are in the data folder already."""
     try:
-        with open_members(source, root):
-            return
+        find_members(source, root)
     except FileNotFoundError:
         fetch(source.key, root)
 
@@ -124,11 +126,8 @@ def verify(path: Path, sha256: str | None = None) -> str:
 
 def checksum(path: Path) -> str:
     """Return the SHA-256 checksum of a file, in hexadecimal."""
-    digest = hashlib.sha256()
     with path.open("rb") as file:
-        while block := file.read(2**20):
-            digest.update(block)
-    return digest.hexdigest()
+        return hashlib.file_digest(file, "sha256").hexdigest()
 
 
 def download(
@@ -212,13 +211,13 @@ def _attempt(url: str, part: Path, timeout: float, report: Callable[[int, int | 
 
 
 def _begins_at(response: HTTPResponse) -> int | None:
-    """Return the position of the first byte that the server sends, where it says so."""
+    """Return the position of the first byte that the server sends, or None where it does not state it."""
     words = response.headers.get("Content-Range", "").replace("-", " ").split()
     return int(words[1]) if len(words) > 1 and words[0] == "bytes" and words[1].isdigit() else None
 
 
 def _is_network(error: Exception) -> bool:
-    """Tell errors of the connection, which may pass, from others such as a full disk."""
+    """Return whether an error is of the connection, and may pass; a full disk is not."""
     return isinstance(error, urllib.error.URLError | ConnectionError | TimeoutError | HTTPException)
 
 
@@ -260,3 +259,83 @@ def _progress_bar(name: str, wanted: bool) -> Iterator[Callable[[int, int | None
     with Progress(*columns, console=Console(stderr=True)) as bar:
         task = bar.add_task(name, total=None)
         yield lambda have, total: bar.update(task, completed=have, total=total)
+
+
+def extract_zip(archive: Path, target: Path, *, max_bytes: int = LARGEST_ARCHIVE) -> Path:
+    """Unpack ``archive`` into the new folder ``target``, all of it or nothing.
+
+    An archive is refused with a ``ValueError``, before the first byte is written, if it has names that would lead out
+    of the folder, links or devices, passwords, the same name twice, or more than ``max_bytes`` in all. The files appear
+    under ``target`` in one step, when all of them are unpacked.
+    """
+    if target.exists():
+        raise FileExistsError(f"{target} is there already; remove it to unpack {archive} again.")
+    target.parent.mkdir(parents=True, exist_ok=True)
+    try:
+        opened = zipfile.ZipFile(archive)
+    except UNREADABLE as error:
+        raise ValueError(f"{archive} is not a readable zip ({error}); download it again.") from error
+    with opened as zipped, tempfile.TemporaryDirectory(prefix=f".{target.name}-", dir=target.parent) as scratch:
+        entries = zipped.infolist()
+        check_entries(entries, archive, max_bytes)
+        size, free = sum(info.file_size for info in entries), shutil.disk_usage(scratch).free
+        if size > free:
+            raise OSError(f"{archive} was not unpacked: it needs {size} bytes and {free} are free.")
+        folder = Path(scratch, target.name)
+        folder.mkdir()
+        for info in entries:
+            path = folder.joinpath(*PurePosixPath(info.filename).parts)
+            if info.is_dir():
+                path.mkdir(parents=True, exist_ok=True)
+                continue
+            path.parent.mkdir(parents=True, exist_ok=True)
+            with path.open("xb") as file:
+                file.writelines(_blocks(zipped, info))
+        os.replace(folder, target)
+    return target
+
+
+def _blocks(zipped: zipfile.ZipFile, info: zipfile.ZipInfo) -> Iterator[bytes]:
+    """Yield the contents of one entry, block by block; an entry with more bytes than it states is damaged."""
+    try:
+        with zipped.open(info) as source:
+            while block := source.read(2**20):
+                yield block
+    except (*UNREADABLE, OSError) as error:
+        raise ValueError(
+            f"{info.filename} in {zipped.filename} is damaged ({error}); nothing was kept, download the zip again."
+        ) from error
+
+
+def check_entries(entries: list[zipfile.ZipInfo], archive: Path, max_bytes: int) -> None:
+    """Raise an error unless every entry is a plain file or folder inside the archive, and they are not too large."""
+    seen: set[str] = set()
+    for info in entries:
+        problem = _problem(info)
+        # On some systems two names that differ only in case are the same file.
+        key = info.filename.rstrip("/").casefold()
+        if key in seen and not info.is_dir():
+            problem = "appears twice"
+        seen.add(key)
+        if problem:
+            raise ValueError(f"{archive} was not unpacked: its entry {info.filename!r} {problem}.")
+    size = sum(info.file_size for info in entries)
+    if size > max_bytes:
+        raise ValueError(f"{archive} was not unpacked: it holds {size} bytes, more than the {max_bytes} allowed.")
+
+
+def _problem(info: zipfile.ZipInfo) -> str | None:
+    """Return what is wrong with an entry, in words that follow its name, or None."""
+    name = info.filename
+    if not name or name.startswith("/") or PureWindowsPath(name).drive or "\\" in name:
+        return "has an absolute path or a backslash"
+    if ".." in PurePosixPath(name).parts:
+        return "leads out of the folder"
+    if any(ord(character) < 32 for character in name):
+        return "has a name with control characters"
+    kind = stat.S_IFMT(info.external_attr >> 16)
+    if kind and not (stat.S_ISREG(kind) or stat.S_ISDIR(kind)):
+        return "is a link or a special file"
+    if info.flag_bits & 1:
+        return "needs a password"
+    return None

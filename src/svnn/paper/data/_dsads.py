@@ -10,9 +10,8 @@ from sklearn.utils import Bunch
 
 from svnn.datasets._files import PathLike
 from svnn.paper.data._download import fetch_missing
-from svnn.paper.data._members import open_members, require
-from svnn.paper.data._recordings import check_subjects, split_people
-from svnn.paper.data._sources import DSADS
+from svnn.paper.data._uci import DSADS, open_members, require
+from svnn.paper.data._wearables import check_subjects, split_people
 
 ACTIVITIES = (
     "sitting",

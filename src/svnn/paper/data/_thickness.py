@@ -12,8 +12,7 @@ from pathlib import Path
 import numpy as np
 from sklearn.utils import Bunch
 
-from svnn.datasets._csv import MISSING, Table, number, read_table
-from svnn.datasets._files import PathLike, data_root, find_file
+from svnn.datasets._files import MISSING, PathLike, Table, find_file, number, read_table
 
 #: The regions of the Desikan–Killiany atlas in FreeSurfer's order. The number is that of the left region in ADNI's
 #: tables.
@@ -64,16 +63,13 @@ ADNI_COLUMNS = {
 _THICKNESS = re.compile(r"(?:lh|rh)_.+_thickness")
 _SUBJECT = ("participant_id", "subject_id", "subject", "rid", "ptid", "lh.aparc.thickness", "rh.aparc.thickness")
 _ADNI = "ADNI gives its tables to those who apply (https://adni.loni.usc.edu): UCSFFSX_*, UCSFFSX51_* and ADNIMERGE*."
-#: For each known data set: its tables, the tables with the ages if they are elsewhere, and where to get both.
-KNOWN: dict[str, tuple[tuple[str, ...], tuple[str, ...], str]] = {
-    "ixi": (("ixi_dk_thickness_age.csv*",), (), "The scans are at https://brain-development.org/ixi-dataset."),
-    "braindev": (
-        ("braindev_abide_adhd200_anatomy_age.csv*",),
-        (),
-        "It is the anatomy table of the braindev challenge (ABIDE and ADHD-200).",
-    ),
-    "adni1": (("UCSFFSX_[0-9]*.csv*",), ("ADNIMERGE*.csv*",), _ADNI),
-    "adni2": (("UCSFFSX51_[0-9]*.csv*",), ("ADNIMERGE*.csv*",), _ADNI),
+_BRAINDEV = "It is the anatomy table of the braindev challenge (ABIDE and ADHD-200)."
+#: For each known data set: its table, the table with the ages if they are elsewhere, and where to get both.
+KNOWN: dict[str, tuple[str, str | None, str]] = {
+    "ixi": ("ixi_dk_thickness_age.csv*", None, "The scans are at https://brain-development.org/ixi-dataset."),
+    "braindev": ("braindev_abide_adhd200_anatomy_age.csv*", None, _BRAINDEV),
+    "adni1": ("UCSFFSX_[0-9]*.csv*", "ADNIMERGE*.csv*", _ADNI),
+    "adni2": ("UCSFFSX51_[0-9]*.csv*", "ADNIMERGE*.csv*", _ADNI),
 }
 
 
@@ -137,12 +133,18 @@ def load_thickness(
     >>> data.X.tolist(), data.y.tolist(), data.feature_names
     ([[2.9, 3.0], [2.7, 2.8]], [30.0, 60.0], ['lh_insula_thickness', 'rh_insula_thickness'])
     """
-    tables = [read_table(path) for path in _paths(table, root)]
-    everything = tables + [read_table(path) for path in _age_paths(table, root, ages)]
+    if isinstance(table, str) and table in KNOWN:
+        paths, age_paths = find_tables(table, root, with_ages=ages is None)
+    else:
+        paths, age_paths = _given([table] if isinstance(table, str | os.PathLike) else table), []
+    if ages is not None:
+        age_paths = _given([ages])
+    tables = [read_table(path) for path in paths]
+    everything = tables + [read_table(path) for path in age_paths]
     rows, subjects = _people(everything)
     X, names = _regions(tables, rows)
-    home, column = _home(everything, target)
-    cells = [everything[home].column(column)[i] for i in rows[home]]
+    source, column = _find_column(everything, target)
+    cells = np.array(everything[source].column(column), dtype=object)[rows[source]]
     kept = np.array([cell.lower() not in MISSING for cell in cells], dtype=bool)
     if not keep_invalid:
         kept &= (np.isfinite(X) & (X > 0)).all(1)
@@ -150,25 +152,24 @@ def load_thickness(
         raise ValueError(
             f"No row of {tables[0].path} has both thickness and {target}; do the tables name subjects alike?"
         )
-    cells = [cell for cell, keep in zip(cells, kept, strict=True) if keep]
+    classes = None
     if target.lower() == "age":
-        y, classes = np.array([number(cell, everything[home].path, column) for cell in cells]), None
+        y = np.array([number(cell, everything[source].path, column) for cell in cells[kept]])
+        if source >= len(tables):
+            y = y + _years(everything[0], everything[source], rows[0], rows[source])[kept]
     else:
-        y, classes = _target(cells)
-    if target.lower() == "age" and home >= len(tables):
-        y = y + _years(everything[0], everything[home], rows[0], rows[home])[kept]
-    subjects = subjects[kept]
+        y, classes = _target(cells[kept].tolist())
+    labels = subjects
     if groups != "subject":
-        where, name = _home(everything, groups)
-        group_cells = everything[where].column(name)
-        labels = np.array([group_cells[i] for i in rows[where]])[kept]
+        source, column = _find_column(everything, groups)
+        labels = np.array(everything[source].column(column))[rows[source]]
     n_dropped = len(tables[0].rows) - len(y)
     return Bunch(
         X=X[kept],
         y=y,
-        groups=subjects if groups == "subject" else labels,
+        groups=labels[kept],
         split=None,
-        subjects=subjects,
+        subjects=subjects[kept],
         n_dropped=n_dropped,
         feature_names=names,
         DESCR=(
@@ -179,13 +180,16 @@ def load_thickness(
     )
 
 
-def _paths(table: PathLike | Sequence[PathLike], root: PathLike | None) -> list[Path]:
-    """Return the files of a known data set, or the given files."""
-    if isinstance(table, str) and table in KNOWN:
-        patterns, _, where = KNOWN[table]
-        return [find_file(root, patterns, table, where)]
-    given = [table] if isinstance(table, str | os.PathLike) else table
-    paths = [Path(path).expanduser() for path in given]
+def find_tables(name: str, root: PathLike | None, with_ages: bool = True) -> tuple[list[Path], list[Path]]:
+    """Return the table of a known data set and, ``with_ages``, the one with the ages if they are elsewhere."""
+    table, ages, where = KNOWN[name]
+    path = find_file(root, (table,), name, where)
+    return [path], [find_file(root, (ages,), f"{name}, ages", where)] if ages and with_ages else []
+
+
+def _given(files: Sequence[PathLike]) -> list[Path]:
+    """Return the paths of files that the user has named, all of which must be there."""
+    paths = [Path(path).expanduser() for path in files]
     for path in paths:
         if path.is_dir():
             raise FileNotFoundError(f"{path} is a folder, not a table; name the file in it.")
@@ -194,25 +198,15 @@ def _paths(table: PathLike | Sequence[PathLike], root: PathLike | None) -> list[
     return paths
 
 
-def _age_paths(table: PathLike | Sequence[PathLike], root: PathLike | None, ages: PathLike | None) -> list[Path]:
-    """Return the file with the ages, where they are not in the other tables."""
-    if ages is not None:
-        return _paths(ages, root)
-    if isinstance(table, str) and table in KNOWN and KNOWN[table][1]:
-        _, patterns, where = KNOWN[table]
-        return [find_file(data_root(root, table, where), patterns, f"{table}, ages", where)]
-    return []
-
-
 def _people(tables: list[Table]) -> tuple[list[list[int]], np.ndarray]:
-    """Return for each table the rows of the people that all tables have, in the order of the first table; and these."""
+    """Return the people that all tables have, in the order of the first table, after their rows in each table."""
     lower = [{name.lower(): name for name in reversed(table.names)} for table in tables]
     # Tables may name people in several ways (ADNI's RID and PTID); the first way that all tables share is used.
     shared = next((name for name in _SUBJECT if all(name in names for names in lower)), None)
     first = []
     for table, names in zip(tables, lower, strict=True):
-        own = next((names[name] for name in (shared, *_SUBJECT) if name in names), table.names[0])
-        first.append(_first_rows(table, own, names.get("examdate")))
+        subject = next((names[name] for name in (shared, *_SUBJECT) if name in names), table.names[0])
+        first.append(_first_rows(table, subject, names.get("examdate")))
     common = sorted(set(first[0]).intersection(*first[1:]), key=lambda person: first[0][person])
     return [[rows[person] for person in common] for rows in first], np.array(common, dtype=str)
 
@@ -264,8 +258,8 @@ def _regions(tables: list[Table], rows: list[list[int]]) -> tuple[np.ndarray, li
     return np.column_stack([columns[name] for name in names]), names
 
 
-def _home(tables: list[Table], wanted: str) -> tuple[int, str]:
-    """Return the number of the first table that has a column of this name, in any case, and the column's own name."""
+def _find_column(tables: list[Table], wanted: str) -> tuple[int, str]:
+    """Return the position of the first table with a column of this name, in upper or lower case, and its exact name."""
     for k, table in enumerate(tables):
         for name in table.names:
             if name.lower() == wanted.lower():
@@ -274,7 +268,7 @@ def _home(tables: list[Table], wanted: str) -> tuple[int, str]:
 
 
 def _target(cells: list[str]) -> tuple[np.ndarray, list[str] | None]:
-    """Return numbers and None where any of them is a fraction; otherwise codes of classes, and the classes."""
+    """Return numbers and None where one of them is a fraction; otherwise codes of classes, and the classes."""
     with suppress(ValueError):
         values = np.array(cells, dtype=float)
         if (values != np.round(values)).any():

@@ -10,15 +10,12 @@ import numpy as np
 from sklearn.utils import Bunch
 
 from svnn._jobs import derive_seed
-from svnn.datasets._files import find_file
 from svnn.paper import load_dsads, load_mhealth, load_realdisp, load_thickness
-from svnn.paper.data._members import open_members
-from svnn.paper.data._sources import DSADS, MHEALTH, REALDISP
-from svnn.paper.data._thickness import KNOWN
+from svnn.paper.data._thickness import KNOWN, find_tables
+from svnn.paper.data._uci import SOURCES, find_members
 from svnn.preprocessing import WindowFeatures
 
 WEARABLES: dict[str, Callable[[], Bunch]] = {"dsads": load_dsads, "mhealth": load_mhealth, "realdisp": load_realdisp}
-SOURCES = {"dsads": DSADS, "mhealth": MHEALTH, "realdisp": REALDISP}
 #: The data sets of the paper: recordings of wearable sensors, and cortical thickness.
 REAL = ("dsads", "ixi", "braindev", "mhealth", "realdisp", "adni1", "adni2")
 #: Our addition: the same recordings as a few features per node (see WindowFeatures) instead of raw samples.
@@ -87,12 +84,9 @@ def missing(name: str) -> str | None:
     name = FEATURES.get(name, name)
     try:
         if name in SOURCES:
-            with open_members(SOURCES[name], None):
-                pass
+            find_members(SOURCES[name], None)
         elif name in KNOWN:
-            tables, ages, source = KNOWN[name]
-            for patterns in filter(None, (tables, ages)):
-                find_file(None, patterns, name, source)
+            find_tables(name, None)
     except FileNotFoundError as error:
         return str(error)
     return None
