@@ -19,9 +19,7 @@ from svnn._jobs import Job
 from svnn._workers import Workers
 from svnn.cli._interrupts import Stopped
 from svnn.comparison import compare
-from svnn.paper.experiments._run_folder import RunFolder
-from svnn.paper.experiments._runner import run
-from svnn.paper.experiments._settings import Settings
+from svnn.paper.experiments._runner import RunFolder, Settings, run
 
 distributed = pytest.importorskip("distributed")
 benchmark = importlib.import_module("cluster")

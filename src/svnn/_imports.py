@@ -1,10 +1,15 @@
-"""Imports without the garbage collector."""
+"""Imports without the garbage collector, and the versions of the packages that are installed."""
 
 from __future__ import annotations
 
 import gc
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
+
+#: Packages that results may depend on.
+_PACKAGES = (
+    *("svnn", "numpy", "scipy", "scikit-learn", "torch", "numba", "torch_geometric", "pandas", "matplotlib", "pyarrow"),
+)
 
 
 @contextmanager
@@ -30,3 +35,14 @@ def uncollected() -> Iterator[None]:
     finally:
         if active:
             gc.enable()
+
+
+def versions() -> dict[str, str]:
+    """Return the versions of the packages that results may depend on, of those that are installed."""
+    from importlib.metadata import PackageNotFoundError, version  # `svnn --help` does not wait for it
+
+    installed = {}
+    for name in _PACKAGES:
+        with suppress(PackageNotFoundError):
+            installed[name] = version(name)
+    return installed

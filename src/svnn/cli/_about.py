@@ -75,9 +75,9 @@ def _advise_by_prediction(
     with working():
         import pandas as pd
 
+        from svnn._progress import progress_bar
         from svnn.comparison._advisor import advise_by_prediction
         from svnn.paper.experiments._reproduce import cores
-        from svnn.paper.experiments._terminal import progress_bar
 
         with progress_bar() as bar:
             shown = bar.add_task("starting", total=None)
@@ -151,8 +151,8 @@ def info(json_: Json = False) -> None:
     with checking():
         import torch
 
+        from svnn._imports import versions
         from svnn.paper.experiments._reproduce import cores
-        from svnn.paper.experiments._run_folder import versions
 
         found = {
             "versions": {"python": platform.python_version(), **versions()},

@@ -115,7 +115,7 @@ def compare(
 
 def _check(out: Path | None, seed: int, jobs: int | None) -> None:
     from svnn._jobs import check_seed
-    from svnn.paper.experiments._run_folder import check_folder
+    from svnn.paper.experiments._runner import check_folder
 
     check_seed(seed)
     if jobs is not None and jobs < 1:
@@ -137,9 +137,9 @@ def _compare(
     """Measure, print, and write."""
     from rich.progress import TextColumn, TimeRemainingColumn
 
+    from svnn._progress import console, progress_bar
     from svnn.comparison import compare
     from svnn.paper.experiments._reproduce import cores
-    from svnn.paper.experiments._terminal import console, progress_bar
 
     say_notes(table.notes, quiet=json_)
     with working():

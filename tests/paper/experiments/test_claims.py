@@ -7,8 +7,8 @@ import pandas as pd
 import pytest
 
 from svnn.functional import sample_moments
-from svnn.paper.experiments._summaries import summarise
-from svnn.paper.experiments._trained_on_truth import SyntheticSettings, train_on_truth
+from svnn.paper.experiments._models import SyntheticSettings, train_on_truth
+from svnn.paper.experiments._output import summarise
 from svnn.paper.experiments.stability_samples import compare_estimates
 from svnn.paper.experiments.stochastic_synthetic import StochasticSettings, measure, realisations, sparsifiers
 from svnn.paper.experiments.support_recovery import SupportSettings, recover

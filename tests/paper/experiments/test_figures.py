@@ -11,10 +11,9 @@ import pytest
 from sklearn.utils import Bunch
 
 from svnn.paper.experiments import EXPERIMENTS, _real_data
-from svnn.paper.experiments import _figure_style as style
+from svnn.paper.experiments import _output as output
+from svnn.paper.experiments._output import screen_table, write_csv
 from svnn.paper.experiments._runner import collect
-from svnn.paper.experiments._summaries import write_csv
-from svnn.paper.experiments._terminal import screen_table
 
 TRAINING = {"epochs": 1, "samples": 60}
 STABILITY = {**TRAINING, "repeats": 2, "components": (3,)}
@@ -85,9 +84,9 @@ def test_an_experiment_ends_in_tables_and_pictures(name, tmp_path):
         assert len(found["times"]) and (found["times"][["fit_seconds_mean", "predict_seconds"]] > 0).all(axis=None)
     for title, frame in module.headline(found).items():
         assert title and screen_table(title, frame).row_count == len(frame) > 0
-    with style.context():
+    with output.context():
         for stem, figure in module.plots(found, settings).items():
-            assert [path.stat().st_size > 5000 for path in style.save(figure, tmp_path / stem)] == [True, True]
+            assert [path.stat().st_size > 5000 for path in output.save(figure, tmp_path / stem)] == [True, True]
 
 
 def drawn(name, **changes):
@@ -102,9 +101,9 @@ def drawn(name, **changes):
 
 
 def test_labels_at_the_ends_of_lines_are_in_order_and_do_not_overlap():
-    _, axes = style.subplots(1, 1, width=3, height=3)
+    _, axes = output.subplots(1, 1, width=3, height=3)
     ends = [("low", 0.2, "red"), ("first", 1.0, "blue"), ("second", 1.0, "green"), ("near", 0.95, "black")]
-    style.label_ends(axes[0, 0], ends, gap=0.1)
+    output.label_ends(axes[0, 0], ends, gap=0.1)
     at = {text.get_text(): text.xy[1] for text in axes[0, 0].texts}
     assert list(at) == ["first", "second", "near", "low"]
     assert list(at.values()) == pytest.approx([1.0, 0.9, 0.8, 0.2])

@@ -28,16 +28,8 @@ from sklearn.utils import Bunch
 from svnn import datasets, paper
 from svnn.operators import CovarianceOperator
 from svnn.paper.experiments import _real_data
-from svnn.paper.experiments._models import (
-    LIBRARY,
-    MODELS,
-    NETWORKS,
-    RealSettings,
-    build,
-    configurations,
-    fit,
-    fit_and_score,
-)
+from svnn.paper.experiments._models import LIBRARY, MODELS, NETWORKS, RealSettings, build, configurations
+from svnn.paper.experiments._real_data import fit, fit_and_score
 from svnn.preprocessing import WindowFeatures
 
 FALSE_ALARM = 1e-6
@@ -142,7 +134,7 @@ def test_a_label_among_the_inputs_is_found_out_by_each_model(splits, name, model
 @pytest.mark.parametrize("name", ["mhealth", "ixi"])
 def test_scores_are_those_of_test_rows(splits, monkeypatch, name):
     split = splits(name)
-    monkeypatch.setattr("svnn.paper.experiments._models.load_split", lambda *_: split)
+    monkeypatch.setattr("svnn.paper.experiments._real_data.load_split", lambda *_: split)
     (row,) = fit_and_score(name, "PCA-SVM", {"components": 20}, 0, SETTINGS)
     model = fit(build("PCA-SVM", split.classes, {"components": 20}, SETTINGS, 0), split)
     scores = {

@@ -10,16 +10,8 @@ import pytest
 from sklearn.utils import Bunch
 
 from svnn.paper.experiments import _real_data, performance, stochastic_real, table
-from svnn.paper.experiments._models import (
-    GRID,
-    MODELS,
-    TimedSettings,
-    build,
-    configurations,
-    fit,
-    fit_and_score,
-    take_times,
-)
+from svnn.paper.experiments._models import GRID, MODELS, TimedSettings, build, configurations
+from svnn.paper.experiments._real_data import fit, fit_and_score, take_times
 
 SMALL = TimedSettings(models=MODELS, epochs=3, patience=3, features=4, timings=1)
 

@@ -8,8 +8,7 @@ import pytest
 
 from svnn.paper.experiments import EXPERIMENTS
 from svnn.paper.experiments._reproduce import Prepared, Request, prepare, report, run_prepared
-from svnn.paper.experiments._runner import Outcome
-from svnn.paper.experiments._settings import Settings
+from svnn.paper.experiments._runner import Outcome, Settings
 
 pytestmark = pytest.mark.usefixtures("quick_workers")
 

@@ -15,9 +15,7 @@ import toys
 from svnn import _workers
 from svnn._jobs import Job, derive_seed
 from svnn.paper.experiments import _runner
-from svnn.paper.experiments._run_folder import RunFolder
-from svnn.paper.experiments._runner import run
-from svnn.paper.experiments._settings import Settings
+from svnn.paper.experiments._runner import RunFolder, Settings, run
 
 pytestmark = pytest.mark.usefixtures("quick_workers")
 SETTINGS = toys.ToySettings(repeats=2, pause=0.0)

@@ -8,8 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from svnn.paper.experiments._summaries import by_level, summarise, write_csv
-from svnn.paper.experiments._terminal import screen_table
+from svnn.paper.experiments._output import by_level, screen_table, summarise, write_csv
 
 ROWS = st.lists(
     st.fixed_dictionaries(

@@ -16,10 +16,8 @@ import numpy as np
 import pandas as pd
 
 from svnn._jobs import Job, derive_seed
-from svnn.paper.experiments._run_folder import RunFolder
-from svnn.paper.experiments._runner import run
-from svnn.paper.experiments._settings import Settings
-from svnn.paper.experiments._summaries import summarise, write_csv
+from svnn.paper.experiments._output import summarise, write_csv
+from svnn.paper.experiments._runner import RunFolder, Settings, run
 
 
 @dataclass(frozen=True, kw_only=True)

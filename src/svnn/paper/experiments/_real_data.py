@@ -1,18 +1,27 @@
-"""The real data sets, split into training, validation and test rows. All rows of a person are in the same part."""
+"""The real data sets, split into training, validation and test rows, and the fits of models to them.
+
+All rows of a person are in the same part.
+"""
 
 from __future__ import annotations
 
+import time
+import timeit
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import lru_cache
 
 import numpy as np
+import torch
+from sklearn.base import BaseEstimator
 from sklearn.utils import Bunch
 
-from svnn._jobs import derive_seed
+from svnn._jobs import Row, derive_seed
+from svnn.operators._build import suited
 from svnn.paper import load_dsads, load_mhealth, load_realdisp, load_thickness
 from svnn.paper.data._thickness import KNOWN, find_tables
 from svnn.paper.data._uci import SOURCES, find_members
+from svnn.paper.experiments._models import Config, RealSettings, TimedSettings, build, density
 from svnn.preprocessing import WindowFeatures
 
 WEARABLES: dict[str, Callable[[], Bunch]] = {"dsads": load_dsads, "mhealth": load_mhealth, "realdisp": load_realdisp}
@@ -148,3 +157,75 @@ def _split(data: Bunch, name: str, repeat: int, seed: int, rng: np.random.Genera
 @lru_cache(maxsize=2)
 def _load(name: str) -> Bunch:
     return WEARABLES[name]() if name in WEARABLES else load_thickness(name)
+
+
+# -- fits -----------------------------------------------------------------------------------------------------
+
+
+def fit(estimator: BaseEstimator, split: Split) -> BaseEstimator:
+    """Fit on training rows. Where the estimator is trained in epochs, validation rows say when to stop."""
+    if hasattr(estimator, "max_epochs"):
+        return estimator.fit(*split.train, validation_data=split.validation)
+    return estimator.fit(*split.train)
+
+
+def fit_and_score(
+    dataset: str, model: str, config: Config, repeat: int, settings: RealSettings, **key: object
+) -> list[Row]:
+    """Train on the training rows, stop by the validation rows, and score on the validation and test rows.
+
+    ``fit_seconds`` is the time of the covariance and of all epochs, on one core.
+    """
+    split = load_split(dataset, repeat, settings.seed, settings.limit)
+    seed = derive_seed(settings.seed, "fit", dataset, model, repeat)
+    estimator = build(model, split.classes, config, settings, seed)
+    start = time.perf_counter()
+    fit(estimator, split)
+    seconds = time.perf_counter() - start
+    row: Row = {
+        "validation": split.score(estimator.predict(split.validation[0]), "validation"),
+        "score": split.score(estimator.predict(split.test[0])),
+        "epochs": int(getattr(estimator, "n_iter_", 0)),
+        "fit_seconds": seconds,
+    }
+    if hasattr(estimator, "order"):
+        shift = estimator.covariance_ if estimator.use == "auto" else estimator.operator_.to_scipy()
+        row["density"] = density(shift) if estimator.order else 0.0
+    return [row]
+
+
+def take_times(dataset: str, model: str, config: Config, settings: TimedSettings, **key: object) -> list[Row]:
+    """Return the times of one pass over the test rows, on one core: medians of several passes.
+
+    ``predict_seconds`` is the time of ``predict``, which runs in double precision and includes all that happens before
+    the network. Covariance networks also have ``forward_seconds``, the time of the network alone in single precision,
+    and ``backend``, the kind of operator that applied the covariance. The times do not depend on the weights, so one
+    epoch of training is enough. ``setup_seconds`` is the time of that epoch and of the covariance or the reduction.
+    """
+    split = load_split(dataset, 0, settings.seed, settings.limit)
+    seed = derive_seed(settings.seed, "fit", dataset, model, 0)
+    estimator = build(model, split.classes, config, replace(settings, epochs=1), seed)
+    fit(estimator, split)  # the first fit also loads and compiles what it needs
+    start = time.perf_counter()
+    fit(estimator, split)
+    setup = time.perf_counter() - start
+    X = split.test[0]
+    predict = median_time(lambda: estimator.predict(X), settings.timings)
+    row: Row = {"rows": len(X), "setup_seconds": setup, "predict_seconds": predict}
+    if hasattr(estimator, "operator_") and hasattr(estimator, "module_"):
+        module, operator = estimator.module_.eval(), estimator.operator_
+        network = getattr(module, "networks", [module])[0]
+        x = torch.as_tensor(X, dtype=torch.float32).reshape(*X.shape[:2], -1)
+        with torch.no_grad():
+            row["forward_seconds"] = median_time(lambda: module(x, operator), settings.timings)
+        if network.order:
+            _, n_in, n_out = network.filters[-1].weight.shape
+            used = suited(operator, n_in, n_out, network.order, len(x)) if operator.adaptive else operator
+            row["backend"] = used.backend
+    return [row]
+
+
+def median_time(call: Callable[[], object], times: int) -> float:
+    """Return the median duration of a call in seconds, after one call that is not timed."""
+    call()
+    return float(np.median(timeit.repeat(call, number=1, repeat=times)))

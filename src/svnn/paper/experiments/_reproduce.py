@@ -15,11 +15,9 @@ from rich.console import Console
 
 from svnn._cluster import Scheduler, check_scheduler
 from svnn._jobs import check_seed
+from svnn._progress import console
 from svnn.paper.experiments import EXPERIMENTS
-from svnn.paper.experiments._run_folder import RunFolder, check_folder
-from svnn.paper.experiments._runner import Outcome, run
-from svnn.paper.experiments._settings import Settings
-from svnn.paper.experiments._terminal import console, screen_table
+from svnn.paper.experiments._runner import Outcome, RunFolder, Settings, check_folder, run
 
 
 @dataclass(frozen=True)
@@ -147,8 +145,7 @@ def report(done: Prepared, outcome: Outcome, screen: Console) -> list[Path]:
     """Write the tables and plots of a finished run, print the main results, and say where the files are."""
     import pandas as pd
 
-    from svnn.paper.experiments import _figure_style as style
-    from svnn.paper.experiments._summaries import write_csv
+    from svnn.paper.experiments import _output as output
 
     module, folder = done.module, done.folder
     if not outcome.rows:
@@ -159,16 +156,16 @@ def report(done: Prepared, outcome: Outcome, screen: Console) -> list[Path]:
     tables = {**module.tables(rows, done.settings), "timings": timings}
     if hasattr(module, "times"):
         tables["times"] = module.times(timings)
-    files = [write_csv(folder / f"{table}.csv", frame) for table, frame in {"results": rows, **tables}.items()]
+    files = [output.write_csv(folder / f"{table}.csv", frame) for table, frame in {"results": rows, **tables}.items()]
     try:
-        with style.context():
+        with output.context():
             for stem, figure in module.plots(tables, done.settings).items():
-                files += style.save(figure, folder / stem)
+                files += output.save(figure, folder / stem)
     except Exception as error:  # the tables are written, and other experiments may follow
         screen.print(f"{done.name}: no plot ({type(error).__name__}: {error})", style="red", markup=False)
     screen.print(f"{done.name}: {EXPERIMENTS[done.name]}", style="bold", highlight=False)
     for title, frame in module.headline(tables).items():
-        screen.print(screen_table(title, frame))
+        screen.print(output.screen_table(title, frame))
     screen.print(f"The paper: {module.CLAIM}", highlight=False)
     for note in module.notes() if hasattr(module, "notes") else ():
         screen.print(note, markup=False, highlight=False)

@@ -9,11 +9,11 @@ import pandas as pd
 
 from svnn._jobs import Job, Row, derive_seed
 from svnn.functional import sample_moments
-from svnn.paper.experiments import _figure_style as style
+from svnn.paper.experiments import _output as output
+from svnn.paper.experiments._models import MAKERS
+from svnn.paper.experiments._output import Tables
 from svnn.paper.experiments._real_data import PARTS, REAL, load_split, proper_name
-from svnn.paper.experiments._settings import Settings, job_grid
-from svnn.paper.experiments._summaries import Tables
-from svnn.paper.experiments._trained_on_truth import MAKERS
+from svnn.paper.experiments._runner import Settings, job_grid
 
 CLAIM = "LargeCov and the brain data have large covariances, SmallCov and the wearable data mostly small ones."
 DATASETS = (*MAKERS, *REAL)
@@ -82,13 +82,13 @@ def headline(found: Tables) -> Tables:
     return {"quantiles of |c| / max|c|": found["summary"], "sizes": found["sizes"]}
 
 
-def plots(found: Tables, settings: HistogramSettings) -> style.Figures:
+def plots(found: Tables, settings: HistogramSettings) -> output.Figures:
     """Return a panel for every data set."""
     medians = found["summary"].set_index("dataset")["50% quantile"]
-    figure, axes = style.panels(list(medians.index), 3, width=3.2, height=2.3, sharex=True)
+    figure, axes = output.panels(list(medians.index), 3, width=3.2, height=2.3, sharex=True)
     for i, (dataset, bars) in enumerate(found["histograms"].groupby("dataset", sort=False)):
         axis = axes[dataset]
-        colour = style.PALETTE[0] if dataset in MAKERS else style.PALETTE[1]
+        colour = output.PALETTE[0] if dataset in MAKERS else output.PALETTE[1]
         axis.bar(bars["at"], 100 * bars["share"], width=1 / len(bars), align="edge", color=colour)
         axis.axvline(medians[dataset], color="black", linestyle=":", linewidth=1.2)
         axis.set_title(f"{proper_name(dataset)} (median {medians[dataset]:.2f})")

@@ -9,10 +9,10 @@ import pandas as pd
 
 from svnn._jobs import Job, Row, derive_seed
 from svnn.functional import rcv_probabilities, sample_moments, sparsify
-from svnn.paper.experiments import _figure_style as style
-from svnn.paper.experiments._settings import job_grid
-from svnn.paper.experiments._summaries import Tables
-from svnn.paper.experiments._trained_on_truth import SyntheticSettings, train_on_truth
+from svnn.paper.experiments import _output as output
+from svnn.paper.experiments._models import SyntheticSettings, train_on_truth
+from svnn.paper.experiments._output import Tables
+from svnn.paper.experiments._runner import job_grid
 from svnn.stability import generalized_response, layer_response, pca_response
 
 CLAIM = (
@@ -95,7 +95,7 @@ def headline(found: Tables) -> Tables:
     return {"responses": pd.DataFrame(out)}
 
 
-def plots(found: Tables, settings: ResponseSettings) -> style.Figures:
+def plots(found: Tables, settings: ResponseSettings) -> output.Figures:
     """Return PCA beside trained filters, and the response over two eigenvalues."""
     return {
         "frequency_responses": _draw_curves(found["curves"], settings),
@@ -103,16 +103,16 @@ def plots(found: Tables, settings: ResponseSettings) -> style.Figures:
     }
 
 
-def _draw_curves(curves: pd.DataFrame, settings: ResponseSettings) -> style.Figure:
+def _draw_curves(curves: pd.DataFrame, settings: ResponseSettings) -> output.Figure:
     """Draw PCA and the filters on the same axes; beyond the eigenvalues, which the strokes show, filters are thin."""
-    figure, axes = style.subplots(1, 2, width=4.6, height=3.6, sharex=True, sharey=True)
+    figure, axes = output.subplots(1, 2, width=4.6, height=3.6, sharex=True, sharey=True)
     left, right = axes[0]
     pca = curves[curves["kind"] == "PCA"]
     filters = curves[curves["kind"] != "PCA"]
-    left.step(pca["lam"], pca["h"], where="mid", color=style.PALETTE[0])
+    left.step(pca["lam"], pca["h"], where="mid", color=output.PALETTE[0])
     left.set_title(f"PCA with {settings.components} components jumps")
     left.set_ylabel("response h(λ)")
-    looks = style.looks(filters["kind"].unique())
+    looks = output.looks(filters["kind"].unique())
     for kind, part in filters.groupby("kind", sort=False):
         seen = part["lam"].between(pca["lam"].min(), pca["lam"].max())
         right.plot(part["lam"], part["h"], color=looks[kind]["color"], linewidth=0.8, alpha=0.6)
@@ -120,21 +120,21 @@ def _draw_curves(curves: pd.DataFrame, settings: ResponseSettings) -> style.Figu
     right.set_title(f"{filters['kind'].nunique()} trained filters are smooth")
     bottom = right.get_ylim()[0]
     for axis in axes[0]:
-        axis.plot(pca["lam"], np.full(len(pca), bottom), "|", color=style.GREY, markersize=8, clip_on=False)
+        axis.plot(pca["lam"], np.full(len(pca), bottom), "|", color=output.GREY, markersize=8, clip_on=False)
         axis.set_ylim(bottom=bottom)
         axis.set_xlabel("eigenvalue λ of the covariance (strokes: where they are)")
     return figure
 
 
-def _draw_surface(rows: pd.DataFrame) -> style.Figure:
+def _draw_surface(rows: pd.DataFrame) -> output.Figure:
     """Draw the response as a map, and beside it along the diagonal, where the points of realisations lie."""
-    figure, axes = style.subplots(1, 2, width=4.9, height=4.0)
+    figure, axes = output.subplots(1, 2, width=4.9, height=4.0)
     left, right = axes[0]
     surface = rows[rows["kind"] == "surface"].pivot(index="lam2", columns="lam", values="h")
     filled = left.contourf(surface.columns, surface.index, surface, levels=12, cmap="cividis")
     figure.colorbar(filled, ax=left, label="response h(λ₁, λ₂)")
-    right.plot(surface.columns, np.diag(surface), color=style.GREY, label="h(λ, λ), one matrix for both shifts")
-    for number, marker, colour in ((1, "o", "#FFFFFF"), (2, "^", style.PALETTE[1])):
+    right.plot(surface.columns, np.diag(surface), color=output.GREY, label="h(λ, λ), one matrix for both shifts")
+    for number, marker, colour in ((1, "o", "#FFFFFF"), (2, "^", output.PALETTE[1])):
         part = rows[rows["kind"] == f"realisation {number}"]
         for axis, x, y in ((left, part["lam"], part["lam2"]), (right, part[["lam", "lam2"]].mean(axis=1), part["h"])):
             axis.plot(

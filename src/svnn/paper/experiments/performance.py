@@ -9,10 +9,18 @@ from itertools import product
 import pandas as pd
 
 from svnn._jobs import Job, Row
-from svnn.paper.experiments import _figure_style as style
-from svnn.paper.experiments._models import FIXED, NETWORKS, Config, TimedSettings, fit_and_score, take_times
-from svnn.paper.experiments._real_data import FEATURES, REAL, lower_is_better, metric, proper_name
-from svnn.paper.experiments._summaries import Tables, summarise
+from svnn.paper.experiments import _output as output
+from svnn.paper.experiments._models import FIXED, NETWORKS, Config, TimedSettings
+from svnn.paper.experiments._output import Tables, summarise
+from svnn.paper.experiments._real_data import (
+    FEATURES,
+    REAL,
+    fit_and_score,
+    lower_is_better,
+    metric,
+    proper_name,
+    take_times,
+)
 
 CLAIM = (
     "S-VNNs are substantially faster than the dense VNN, and the best score is always that of an S-VNN; the level of "
@@ -79,15 +87,15 @@ def _with_times(found: Tables) -> pd.DataFrame:
     return found["summary"].merge(found["times"], how="left", on=["dataset", "model"])
 
 
-def plots(found: Tables, settings: PerformanceSettings) -> style.Figures:
+def plots(found: Tables, settings: PerformanceSettings) -> output.Figures:
     """Return scores and times side by side: a row of panels each, a column for every data set, a line for a network.
 
     The band and the dashed line are the dense VNN's: what is inside it, or close to it, is no gain.
     """
     known = _with_times(found)
     datasets, models = known["dataset"].unique(), list(known["model"].unique())
-    looks = style.looks(list(dict.fromkeys(map(_family, models))))
-    figure, axes = style.subplots(2, len(datasets), width=3.4, height=3.5, sharey=True)
+    looks = output.looks(list(dict.fromkeys(map(_family, models))))
+    figure, axes = output.subplots(2, len(datasets), width=3.4, height=3.5, sharey=True)
     for (above, below), dataset in zip(axes.T, datasets, strict=True):
         part = known[known["dataset"] == dataset].set_index("model")
         for at, model in enumerate(part.index.map(models.index)):
@@ -97,8 +105,8 @@ def plots(found: Tables, settings: PerformanceSettings) -> style.Figures:
         if "VNN" in part.index:
             dense = part.loc["VNN"]
             low, high = (dense["score_mean"] + sign * dense["score_std"] for sign in (-1, 1))
-            above.axvspan(low, high, color=style.PALETTE[0], alpha=0.1, linewidth=0)
-            below.axvline(1e3 * dense["forward_seconds"], color=style.GREY, linestyle="--", linewidth=1)
+            above.axvspan(low, high, color=output.PALETTE[0], alpha=0.1, linewidth=0)
+            below.axvline(1e3 * dense["forward_seconds"], color=output.GREY, linestyle="--", linewidth=1)
         above.set_title(proper_name(dataset))
         best = "lower" if lower_is_better(dataset) else "higher"
         above.set_xlabel(f"test {metric(dataset)}, {best} is better")

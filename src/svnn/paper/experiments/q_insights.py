@@ -9,9 +9,9 @@ import pandas as pd
 
 from svnn._jobs import Job, Row, derive_seed
 from svnn.functional import acv_probabilities, rcv_probabilities
-from svnn.paper.experiments import _figure_style as style
-from svnn.paper.experiments._settings import Settings, job_grid
-from svnn.paper.experiments._summaries import Tables, summarise
+from svnn.paper.experiments import _output as output
+from svnn.paper.experiments._output import Tables, summarise
+from svnn.paper.experiments._runner import Settings, job_grid
 from svnn.stability import sparsification_error
 
 CLAIM = (
@@ -75,19 +75,19 @@ def headline(found: Tables) -> Tables:
     return {"Q / N(N-1)": wide.reset_index()}
 
 
-def plots(found: Tables, settings: QSettings) -> style.Figures:
+def plots(found: Tables, settings: QSettings) -> output.Figures:
     """Return what one entry adds to Q, and Q against the size of the covariances."""
-    figure, axes = style.subplots(1, 2, width=4.4, height=3.3)
+    figure, axes = output.subplots(1, 2, width=4.4, height=3.3)
     left, right = axes[0]
-    left.plot(found["entries"]["c"], found["entries"]["q"], color=style.PALETTE[0])
-    left.axvline(2 / 3, color=style.GREY, linestyle=":", linewidth=1.2)
+    left.plot(found["entries"]["c"], found["entries"]["q"], color=output.PALETTE[0])
+    left.axvline(2 / 3, color=output.GREY, linestyle=":", linewidth=1.2)
     left.annotate("largest at 2/3", (2 / 3, 0.01), xytext=(-6, 0), textcoords="offset points", ha="right", fontsize=9)
     left.set_xlabel(r"$|\hat c_{in}| \,/\, \hat c_{\max}$")
     left.set_ylabel(r"$q_{in} \,/\, \hat c_{\max}^2$")
     left.set_title("ACV: what one entry adds to Q")
-    looks = style.looks(found["summary"]["method"].unique())
+    looks = output.looks(found["summary"]["method"].unique())
     for name, part in found["summary"].groupby("method", sort=False):
-        style.curve(right, part, "mean", "Q", label=name, look={**looks[name], "markersize": 4})
+        output.curve(right, part, "mean", "Q", label=name, look={**looks[name], "markersize": 4})
     right.set_xlabel("mean of the covariances")
     right.set_ylabel("Q / N(N−1)")
     right.set_title("Q against the size of the covariances")

@@ -10,11 +10,11 @@ from dataclasses import dataclass, replace
 import pandas as pd
 
 from svnn._jobs import Job, Row, derive_seed
-from svnn.paper.experiments import _figure_style as style
+from svnn.paper.experiments import _output as output
 from svnn.paper.experiments import stability_samples as samples
-from svnn.paper.experiments._settings import job_grid
-from svnn.paper.experiments._summaries import Tables, summarise
-from svnn.paper.experiments._trained_on_truth import train_on_truth
+from svnn.paper.experiments._models import train_on_truth
+from svnn.paper.experiments._output import Tables, summarise
+from svnn.paper.experiments._runner import job_grid
 
 CLAIM = "For every N, hard and soft thresholding change the error and the embeddings less than the sample covariance."
 
@@ -58,7 +58,7 @@ def headline(found: Tables) -> Tables:
     return {f"N = {N}": samples.means(estimates, samples.CHANGES)}
 
 
-def plots(found: Tables, settings: DimensionSettings) -> style.Figures:
+def plots(found: Tables, settings: DimensionSettings) -> output.Figures:
     """Return the figure: changes of the error and of the embeddings, and the error of the covariance itself."""
     label = f"number of features N (T = {settings.T})"
     return {"stability_dimension": samples.draw(found["summary"], "N", settings.features, label)}

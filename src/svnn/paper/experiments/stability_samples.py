@@ -14,11 +14,10 @@ from svnn._types import Matrix
 from svnn.covariance import HardThreshold, SoftThreshold
 from svnn.functional import sample_moments
 from svnn.paper.baselines import PCASVMRegressor
-from svnn.paper.experiments import _figure_style as style
-from svnn.paper.experiments._models import density
-from svnn.paper.experiments._settings import job_grid
-from svnn.paper.experiments._summaries import Tables, summarise
-from svnn.paper.experiments._trained_on_truth import SyntheticSettings, Trained, compare, train_on_truth
+from svnn.paper.experiments import _output as output
+from svnn.paper.experiments._models import SyntheticSettings, Trained, compare, density, train_on_truth
+from svnn.paper.experiments._output import Tables, summarise
+from svnn.paper.experiments._runner import job_grid
 
 CLAIM = (
     "Hard and soft thresholding give a lower error and a smaller change of the embeddings than the sample covariance; "
@@ -122,39 +121,39 @@ def means(summary: pd.DataFrame, measures: Sequence[str]) -> pd.DataFrame:
     return summary[["model", *(f"{m}_{part}" for m in measures for part in ("mean", "std")), "density_mean"]]
 
 
-def plots(found: Tables, settings: SamplesSettings) -> style.Figures:
+def plots(found: Tables, settings: SamplesSettings) -> output.Figures:
     """Return the figure: changes of the error and of the embeddings, and the error of the covariance itself."""
     return {"stability_samples": draw(found["summary"], "T", settings.sizes, "number of samples T")}
 
 
-def draw(summary: pd.DataFrame, x: str, ticks: Sequence[int], label: str) -> style.Figure:
+def draw(summary: pd.DataFrame, x: str, ticks: Sequence[int], label: str) -> output.Figure:
     """Return a figure of all changes against the number of samples or of features.
 
     Errors differ between data sets, so the first panel shows what an estimate adds to the error with the true
     covariance. Its axis is linear up to 0.1 and logarithmic beyond: small and large changes are both seen.
     """
-    figure, axes = style.subplots(1, 3, width=4.2, height=3.7)
+    figure, axes = output.subplots(1, 3, width=4.2, height=3.7)
     first, *others = axes[0]
     estimates = summary[~summary["model"].isin(TRUTH)]
-    looks = style.looks(estimates["model"].unique())
+    looks = output.looks(estimates["model"].unique())
     for name, part in estimates.groupby("model", sort=False):
-        style.curve(first, part, x, "mae_change", label=name, look=looks[name])
+        output.curve(first, part, x, "mae_change", label=name, look=looks[name])
         for axis, measure in zip(others, CHANGES[1:], strict=True):
             if not (measure == "covariance_error" and "SVM" in name):  # those estimates are the networks' own
-                style.curve(axis, part, x, measure, label=name, look=looks[name])
+                output.curve(axis, part, x, measure, label=name, look=looks[name])
     first.set_yscale("symlog", linthresh=0.1, linscale=0.7)
     first.yaxis.set_major_formatter("{x:g}")
-    first.axhline(0, color=style.GREY, linewidth=1, zorder=1)
+    first.axhline(0, color=output.GREY, linewidth=1, zorder=1)
     for axis in others:
-        style.log_y(axis)
+        output.log_y(axis)
     texts = (
         ("Error of the predictions", "test MAE added by the estimate"),
         ("Embeddings of the network", "relative change by the estimate"),
         ("The estimate itself", "relative error (spectral norm)"),
     )
     for axis, (title, quantity) in zip(axes[0], texts, strict=True):
-        style.sizes_axis(axis, ticks, label)
+        output.sizes_axis(axis, ticks, label)
         axis.set_title(title)
         axis.set_ylabel(quantity)
-    style.legend_below(figure, first)
+    output.legend_below(figure, first)
     return figure

@@ -11,11 +11,11 @@ import numpy as np
 import pandas as pd
 
 from svnn._jobs import Job, Row, derive_seed
-from svnn.paper.experiments import _figure_style as style
-from svnn.paper.experiments._models import FIXED, Config, RealSettings, build, density, fit
-from svnn.paper.experiments._real_data import REAL, load_split, lower_is_better, metric, proper_name
-from svnn.paper.experiments._settings import job_grid
-from svnn.paper.experiments._summaries import Tables, by_level, summarise
+from svnn.paper.experiments import _output as output
+from svnn.paper.experiments._models import FIXED, Config, RealSettings, build, density
+from svnn.paper.experiments._output import Tables, by_level, summarise
+from svnn.paper.experiments._real_data import REAL, fit, load_split, lower_is_better, metric, proper_name
+from svnn.paper.experiments._runner import job_grid
 from svnn.paper.experiments.stochastic_synthetic import draw_changes, realisations, sparsifiers
 
 CLAIM = (
@@ -74,15 +74,15 @@ def headline(found: Tables) -> Tables:
     return {f"{dataset}: median test {metric(dataset)}": by_level(part, "score") for dataset, part in sets}
 
 
-def plots(found: Tables, settings: StochasticRealSettings) -> style.Figures:
+def plots(found: Tables, settings: StochasticRealSettings) -> output.Figures:
     """Return the score against p, with a panel for every data set."""
     summary = found["summary"]
-    figure, axes = style.panels(summary["dataset"].unique(), 4, width=4.2, height=3.4)
+    figure, axes = output.panels(summary["dataset"].unique(), 4, width=4.2, height=3.4)
     for dataset, axis in axes.items():
         draw_changes(axis, summary[summary["dataset"] == dataset], "score", ("sample covariance", "no edges"))
         if lower_is_better(dataset):
-            style.log_y(axis)
+            output.log_y(axis)
         axis.set_ylabel(f"test {metric(dataset)}")
         axis.set_title(proper_name(dataset))
-    style.legend_below(figure, axis, min(8, 2 * len(axes) + 1), style.ADDED)
+    output.legend_below(figure, axis, min(8, 2 * len(axes) + 1), output.ADDED)
     return {"stochastic_real": figure}

@@ -11,11 +11,10 @@ import pandas as pd
 
 from svnn._jobs import Job, Row, derive_seed
 from svnn.functional import acv_probabilities, rcv_probabilities, sample_moments, sparsify
-from svnn.paper.experiments import _figure_style as style
-from svnn.paper.experiments._models import density
-from svnn.paper.experiments._settings import job_grid
-from svnn.paper.experiments._summaries import QUARTILES, Tables, by_level, summarise
-from svnn.paper.experiments._trained_on_truth import SyntheticSettings, Trained, compare, train_on_truth
+from svnn.paper.experiments import _output as output
+from svnn.paper.experiments._models import SyntheticSettings, Trained, compare, density, train_on_truth
+from svnn.paper.experiments._output import QUARTILES, Tables, by_level, summarise
+from svnn.paper.experiments._runner import job_grid
 from svnn.stability import expected_error
 
 CLAIM = (
@@ -125,22 +124,22 @@ def headline(found: Tables) -> Tables:
     return {f"{dataset}: median test MAE": by_level(part, "mae") for dataset, part in sets}
 
 
-def plots(found: Tables, settings: StochasticSettings) -> style.Figures:
+def plots(found: Tables, settings: StochasticSettings) -> output.Figures:
     """Return the error against p, and the bias and variance that explain it."""
     return {"stochastic_synthetic": _draw_errors(found["summary"]), "bias_variance": _draw_parts(found["summary"])}
 
 
-def _draw_errors(summary: pd.DataFrame) -> style.Figure:
-    figure, axes = style.panels(summary["dataset"].unique(), 2, width=4.6, height=3.6)
+def _draw_errors(summary: pd.DataFrame) -> output.Figure:
+    figure, axes = output.panels(summary["dataset"].unique(), 2, width=4.6, height=3.6)
     for dataset, axis in axes.items():
         draw_changes(axis, summary[summary["dataset"] == dataset], "mae", REFERENCES)
         axis.set_ylabel("test MAE")
-        style.log_y(axis)
-    style.legend_below(figure, axis, note=style.ADDED)
+        output.log_y(axis)
+    output.legend_below(figure, axis, note=output.ADDED)
     return figure
 
 
-def draw_changes(axis: style.Axes, summary: pd.DataFrame, score: str, references: Sequence[str]) -> None:
+def draw_changes(axis: output.Axes, summary: pd.DataFrame, score: str, references: Sequence[str]) -> None:
     """Draw the score of every method against p, and the references as horizontal lines.
 
     Scores differ between data sets and splits. So a curve is the mean score on the sample covariance, plus the median
@@ -149,16 +148,16 @@ def draw_changes(axis: style.Axes, summary: pd.DataFrame, score: str, references
     change = "change" if score == "score" else f"{score}_change"
     methods = dict(list(summary.groupby("method", sort=False)))
     base = methods["sample covariance"][f"{score}_mean"].item()
-    for name, look in style.looks(METHODS).items():
-        style.curve_over_levels(axis, methods[name], change, base=base, label=name, look=look)
+    for name, look in output.looks(METHODS).items():
+        output.curve_over_levels(axis, methods[name], change, base=base, label=name, look=look)
     for name in references:
-        style.reference(axis, base + methods[name][f"{change}_q50"].item(), name)
+        output.reference(axis, base + methods[name][f"{change}_q50"].item(), name)
     axis.set_xlabel("mean keep-probability p, or share kept")
 
 
-def _draw_parts(summary: pd.DataFrame) -> style.Figure:
+def _draw_parts(summary: pd.DataFrame) -> output.Figure:
     datasets = summary["dataset"].unique()
-    figure, axes = style.subplots(len(datasets), 3, width=3.6, height=2.8, sharex=True, sharey="row")
+    figure, axes = output.subplots(len(datasets), 3, width=3.6, height=2.8, sharex=True, sharey="row")
     squared = {f"embedding_error_q{q}": summary[f"embedding_error_q{q}"] ** 2 for q in QUARTILES}
     summary = summary.assign(**squared)
     titles = {
@@ -168,14 +167,14 @@ def _draw_parts(summary: pd.DataFrame) -> style.Figure:
     }
     for line, dataset in zip(axes, datasets, strict=True):
         for axis, measure in zip(line, titles, strict=True):
-            for name, look in style.looks(METHODS).items():
+            for name, look in output.looks(METHODS).items():
                 part = summary[(summary["dataset"] == dataset) & (summary["method"] == name)]
-                style.curve_over_levels(axis, part, measure, label=name, look=look)
+                output.curve_over_levels(axis, part, measure, label=name, look=look)
         line[0].set_ylabel(f"{dataset}\nrelative squared error")
         line[0].set_yscale("log")
         line[0].set_ylim(bottom=max(line[0].get_ylim()[0], 1e-4))
     for top, bottom, title in zip(axes[0], axes[-1], titles.values(), strict=True):
         top.set_title(title)
         bottom.set_xlabel("p, or share kept")
-    style.legend_below(figure, axes[0, 0])
+    output.legend_below(figure, axes[0, 0])
     return figure

@@ -12,9 +12,9 @@ from svnn._jobs import Job, Row, derive_seed
 from svnn.covariance import ACV, RCV, AdaptiveThreshold, HardThreshold, SampleCovariance, SoftThreshold
 from svnn.datasets import make_sparse_covariance
 from svnn.metrics import SupportRecovery, support_recovery
-from svnn.paper.experiments import _figure_style as style
-from svnn.paper.experiments._settings import Settings, job_grid
-from svnn.paper.experiments._summaries import Tables, summarise
+from svnn.paper.experiments import _output as output
+from svnn.paper.experiments._output import Tables, summarise
+from svnn.paper.experiments._runner import Settings, job_grid
 
 CLAIM = (
     "Thresholding finds exactly the related pairs as T grows; ACV improves on the sample covariance but does not find "
@@ -104,14 +104,14 @@ def headline(found: Tables) -> Tables:
     return {f"F1 at T = {T}": out}
 
 
-def plots(found: Tables, settings: SupportSettings) -> style.Figures:
+def plots(found: Tables, settings: SupportSettings) -> output.Figures:
     """Return the figure: F1 against T, with a panel for every true covariance.
 
     Hard and soft thresholding keep the same pairs, so they are one line. The levels of RCV are a band.
     """
     summary = found["summary"]
     supports = list(summary.groupby(["kind", "density"], sort=False))
-    figure, axes = style.subplots(-(-len(supports) // 2), 2, width=4.9, height=3.0, sharex=True, sharey=True)
+    figure, axes = output.subplots(-(-len(supports) // 2), 2, width=4.9, height=3.0, sharex=True, sharey=True)
     for axis, ((kind, density), part) in zip(axes.flat, supports, strict=False):
         _draw_support(axis, part)
         lie = {"random": "at random", "block": "in blocks"}.get(kind, kind)
@@ -119,21 +119,21 @@ def plots(found: Tables, settings: SupportSettings) -> style.Figures:
     for axis in axes[:, 0]:
         axis.set_ylabel("F1 score of the pairs found")
     for axis in axes[-1]:
-        style.sizes_axis(axis, settings.sizes, "number of samples T")
+        output.sizes_axis(axis, settings.sizes, "number of samples T")
     return {"support_recovery": figure}
 
 
-def _draw_support(axis: style.Axes, summary: pd.DataFrame) -> None:
+def _draw_support(axis: output.Axes, summary: pd.DataFrame) -> None:
     ends = []
-    for (estimator, label), look in zip(SHOWN.items(), style.looks(list(SHOWN)).values(), strict=True):
+    for (estimator, label), look in zip(SHOWN.items(), output.looks(list(SHOWN)).values(), strict=True):
         part = summary[summary["estimator"] == estimator]
         if estimator == "sample":
-            look = {"color": style.GREY, "linestyle": "--"}
-        style.curve(axis, part, "T", "f1", label=label, look=look)
+            look = {"color": output.GREY, "linestyle": "--"}
+        output.curve(axis, part, "T", "f1", label=label, look=look)
         ends.append((label, part["f1_mean"].iloc[-1], look["color"]))
     levels = summary[summary["estimator"].str.startswith("RCV")].groupby("T")["f1_mean"].agg(["min", "max"])
-    colour = style.PALETTE[4]
+    colour = output.PALETTE[4]
     axis.fill_between(levels.index, levels["min"], levels["max"], color=colour, alpha=0.4, linewidth=0)
     ends.append(("RCV, p from 0.25 to 0.75", float(levels.iloc[-1].mean()), colour))
     axis.set_ylim(-0.03, 1.05)
-    style.label_ends(axis, ends, gap=0.085)
+    output.label_ends(axis, ends, gap=0.085)

@@ -9,7 +9,7 @@ from importlib.util import find_spec
 import pandas as pd
 
 from svnn._jobs import Job, Row, canonical
-from svnn.paper.experiments import _figure_style as style
+from svnn.paper.experiments import _output as output
 from svnn.paper.experiments._models import (
     BASELINES,
     GRID,
@@ -19,11 +19,17 @@ from svnn.paper.experiments._models import (
     Grid,
     TimedSettings,
     configurations,
+)
+from svnn.paper.experiments._output import Tables, cell, summarise
+from svnn.paper.experiments._real_data import (
+    FEATURES,
+    REAL,
     fit_and_score,
+    lower_is_better,
+    metric,
+    proper_name,
     take_times,
 )
-from svnn.paper.experiments._real_data import FEATURES, REAL, lower_is_better, metric, proper_name
-from svnn.paper.experiments._summaries import Tables, cell, summarise
 from svnn.paper.experiments.performance import join_times
 
 CLAIM = (
@@ -165,16 +171,16 @@ def headline(found: Tables) -> Tables:
     return out
 
 
-def plots(found: Tables, settings: TableSettings) -> style.Figures:
+def plots(found: Tables, settings: TableSettings) -> output.Figures:
     """Return the scores as points with their spread, with a panel for every data set."""
     datasets = found["summary"]["dataset"].unique()
-    figure, axes = style.subplots(1, len(datasets), width=3.4, height=5.2, sharey=True)
+    figure, axes = output.subplots(1, len(datasets), width=3.4, height=5.2, sharey=True)
     models = list(found["summary"]["model"].unique())[::-1]
     for axis, dataset in zip(axes[0], datasets, strict=True):
         for row in found["summary"].query("dataset == @dataset").itertuples():
-            colour = style.PALETTE[1 if row.model.startswith("svnn") else 0]
+            colour = output.PALETTE[1 if row.model.startswith("svnn") else 0]
             if row.model in (*BASELINES, "VNN", "No edges"):
-                colour = style.GREY
+                colour = output.GREY
             at = models.index(row.model)
             axis.errorbar(row.score_mean, at, xerr=row.score_std, fmt="o", color=colour, capsize=2)
         axis.set_yticks(range(len(models)), models)

@@ -1,4 +1,4 @@
-"""How the figures of the experiments are put together; their colours, sizes and lines are those of all plots."""
+"""From results to tables and figures: means over repeats, CSV files, tables on the screen, and plots."""
 
 from __future__ import annotations
 
@@ -8,7 +8,11 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Literal, TypeAlias
 
 import numpy as np
+import pandas as pd
+from rich import box
+from rich.table import Table
 
+from svnn._jobs import Row
 from svnn.plotting._style import GREY as GREY
 from svnn.plotting._style import PALETTE as PALETTE
 from svnn.plotting._style import Look as Look
@@ -16,17 +20,122 @@ from svnn.plotting._style import context as context
 from svnn.plotting._style import looks as looks
 
 if TYPE_CHECKING:
-    import pandas as pd
     from matplotlib.axes import Axes as Axes
     from matplotlib.figure import Figure as Figure
 
+#: The tables of an experiment by the names of their files.
+Tables: TypeAlias = dict[str, pd.DataFrame]
+QUARTILES = (25, 50, 75)
 #: The figures of an experiment by the names of their files.
 Figures: TypeAlias = "dict[str, Figure]"
 
 #: Notes below a figure: what its lines and bands are.
 MEDIANS = "medians, with bands from the lower to the upper quartile"
 ADDED = "mean score on the sample covariance, plus the median change; bands from the lower to the upper quartile"
-MEANS = "means, with bands of one standard deviation"
+
+
+# -- tables ---------------------------------------------------------------------------------------------------
+
+
+def summarise(
+    frame: pd.DataFrame, by: Sequence[str], values: Sequence[str], quartiles: Sequence[str] = ()
+) -> pd.DataFrame:
+    """Return the mean, the standard deviation and the number of the rows that agree in the columns ``by``.
+
+    Parameters
+    ----------
+    frame : DataFrame
+    by : sequence of str
+        A missing value counts as a value. Groups keep the order in which they first appear.
+    values : sequence of str
+        The columns to average. The standard deviation is that of a sample (ddof=1): NaN for a single row.
+    quartiles : sequence of str
+        Those of ``values`` of which the three quartiles are given too. A single bad draw does not move quartiles.
+
+    Returns
+    -------
+    DataFrame
+
+    Examples
+    --------
+    >>> rows = pd.DataFrame({"T": [50, 50, 99], "f1": [0.5, 1.0, 1.0]})
+    >>> print(summarise(rows, by=["T"], values=["f1"]))
+        T  f1_mean    f1_std  n
+    0  50     0.75  0.353553  2
+    1  99     1.00       NaN  1
+    """
+    numbers = frame.reindex(columns=[*by, *values]).astype(dict.fromkeys(values, float))
+    groups = numbers.groupby(list(by), sort=False, dropna=False)
+    columns: dict[str, pd.Series] = {}
+    for name in values:
+        columns[f"{name}_mean"] = groups[name].mean()
+        columns[f"{name}_std"] = groups[name].std()
+        if name in quartiles:
+            columns |= {f"{name}_q{q}": groups[name].quantile(q / 100) for q in QUARTILES}
+    return pd.DataFrame({**columns, "n": groups.size()}).reset_index()
+
+
+def by_level(summary: pd.DataFrame, value: str) -> pd.DataFrame:
+    """Return the medians of ``value`` with a row for every method and a column for every level p."""
+    levels = summary["p"].map(lambda p: "no budget" if pd.isna(p) else f"p = {p}")
+    wide = summary.assign(level=levels).pivot(index="method", columns="level", values=f"{value}_q50")
+    wide = wide.reindex(index=summary["method"].unique(), columns=levels.unique())
+    return wide.rename_axis(columns=None).reset_index()
+
+
+def write_csv(path: Path, frame: pd.DataFrame) -> Path:
+    """Write a frame to a file, floats with six digits, and return the path."""
+    text = frame.apply(lambda column: column.map(cell) if column.dtype == object else column)
+    text.to_csv(path, index=False, float_format="%.6g", lineterminator="\n", encoding="utf-8")
+    return path
+
+
+def cell(value: object) -> object:
+    """Return a value as it stands in a CSV file: settings as ``name=value``, lists with hyphens.
+
+    Examples
+    --------
+    >>> cell("VNN"), cell({"layers": 2, "mlp": [32, 32]}), cell({})
+    ('VNN', 'layers=2 mlp=32-32', 'defaults')
+    """
+    if isinstance(value, dict):
+        return " ".join(f"{name}={cell(part)}" for name, part in value.items()) or "defaults"
+    if isinstance(value, (list, tuple)):
+        return "-".join(map(str, value))
+    return f"{value:.6g}" if isinstance(value, float) and value == value else value
+
+
+def screen_table(title: str, frame: pd.DataFrame) -> Table:
+    """Return a frame as a table for the terminal, with ``x_mean`` and ``x_std`` in one column ``x``."""
+    rows: list[Row] = frame.to_dict("records")
+    names = [str(name).removesuffix("_mean") for name in frame if not str(name).endswith("_std") and name != "n"]
+    table = Table(title=title, title_justify="left", pad_edge=False, box=box.SIMPLE_HEAD)
+    for name in names:
+        words = any(isinstance(row.get(name), str) for row in rows)
+        table.add_column(name.replace("_", " "), justify="left" if words else "right", no_wrap=True)
+    for row in rows:
+        table.add_row(*(_text(row, name) for name in names))
+    return table
+
+
+def _text(row: Row, name: str) -> str:
+    mean, std = row.get(f"{name}_mean"), row.get(f"{name}_std", math.nan)
+    if not isinstance(mean, float) or not isinstance(std, float):
+        value = row.get(name)
+        return str(value) if isinstance(value, (str, int)) else _number(value)
+    if math.isnan(mean):
+        return _number(mean)
+    # The mean gets as many decimals as are needed to show the first two digits of the spread.
+    spread = std if std > 0 else abs(mean) / 10
+    decimals = min(max(1 - math.floor(math.log10(spread)), 0), 3) if spread > 0 else 2
+    return f"{mean:.{decimals}f}" + ("" if math.isnan(std) else f" ± {std:.{decimals}f}")
+
+
+def _number(value: object) -> str:
+    return f"{value:.4g}" if isinstance(value, float) and not math.isnan(value) else "–"
+
+
+# -- figures --------------------------------------------------------------------------------------------------
 
 
 def subplots(
