@@ -21,11 +21,11 @@ from typing import TYPE_CHECKING
 if TYPE_CHECKING:  # for type checkers and editors; the table below is for Python
     from svnn.paper import baselines as baselines
     from svnn.paper import experiments as experiments
-    from svnn.paper._component_rates import pca_rate as pca_rate
-    from svnn.paper._component_rates import sparse_pca_rate as sparse_pca_rate
     from svnn.paper._perturbation import hard_threshold_rate as hard_threshold_rate
+    from svnn.paper._perturbation import pca_rate as pca_rate
     from svnn.paper._perturbation import perturbation_rate as perturbation_rate
     from svnn.paper._perturbation import soft_threshold_rate as soft_threshold_rate
+    from svnn.paper._perturbation import sparse_pca_rate as sparse_pca_rate
     from svnn.paper._perturbation import vnn_rate as vnn_rate
     from svnn.paper._sampling import KurtosisTerms as KurtosisTerms
     from svnn.paper._sampling import kurtosis_terms as kurtosis_terms
@@ -44,8 +44,9 @@ if TYPE_CHECKING:  # for type checkers and editors; the table below is for Pytho
 
 _PACKAGES = ("baselines", "experiments")
 _MODULES = {
-    "_component_rates": ("pca_rate", "sparse_pca_rate"),
-    "_perturbation": ("hard_threshold_rate", "perturbation_rate", "soft_threshold_rate", "vnn_rate"),
+    "_perturbation": (
+        *("hard_threshold_rate", "pca_rate", "perturbation_rate", "soft_threshold_rate", "sparse_pca_rate", "vnn_rate"),
+    ),
     "_sampling": (
         *("KurtosisTerms", "kurtosis_terms", "stochastic_filter_rate", "vnn_filter_probability", "vnn_filter_rate"),
     ),
