@@ -1,4 +1,4 @@
-"""Matrices as arrays, tensors and sparse ones: from one form to another, and with repairs."""
+"""Conversions between dense, sparse and torch matrices, and the repair of negative eigenvalues."""
 
 from __future__ import annotations
 
@@ -12,7 +12,6 @@ from svnn._types import AnyArray, Matrix
 from svnn.functional import psd_repair
 from svnn.functional._array import is_torch, namespace
 from svnn.functional._matrix import numpy_matrix
-from svnn.functional.low_rank import LowRankPlusSparse
 
 if TYPE_CHECKING:
     from torch import Tensor
@@ -59,22 +58,5 @@ def in_form(C: Matrix, like: Matrix | Tensor, sparse: bool) -> Matrix | Tensor:
 
 
 def is_sparse(C: Matrix | Tensor) -> bool:
-    """Tell whether only the entries of a matrix that are not zero are stored."""
+    """Return whether a matrix stores only the entries that are not zero."""
     return C.layout != namespace(C).strided if is_torch(C) else sp.issparse(C)
-
-
-def off_diagonal_density(C: Matrix | Tensor) -> float:
-    """Return the share of off-diagonal entries of a matrix that are not zero."""
-    n = C.shape[0]
-    if n == 1:
-        return 0.0
-    if isinstance(C, LowRankPlusSparse):
-        return C.density()
-    if is_torch(C) and is_sparse(C):
-        coo = C.to_sparse_coo().coalesce()
-        rows, columns = coo.indices()
-        kept = int(((rows != columns) & (coo.values() != 0)).sum())
-    else:
-        nonzero = C.count_nonzero() if sp.issparse(C) else namespace(C).count_nonzero(C)  # type: ignore[union-attr]
-        kept = int(nonzero) - int(namespace(C).count_nonzero(C.diagonal()))
-    return kept / (n * (n - 1))
