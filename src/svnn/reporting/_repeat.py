@@ -1,4 +1,4 @@
-"""How to get the same numbers again."""
+"""The section that says how to get the same numbers again."""
 
 from __future__ import annotations
 
@@ -11,30 +11,27 @@ from typing import Any
 import numpy as np
 
 import svnn
-from svnn.reporting._html import Markup, element, facts, paragraph, section
-from svnn.reporting._request import ComparisonLike, Request
+from svnn.comparison import Comparison
+from svnn.inspection._fitted import n_networks
+from svnn.reporting._request import ReportedModel
 from svnn.reporting._words import number
 
 
-def repeat_section(request: Request | None, comparison: ComparisonLike | None) -> Markup:
-    """Return the section with versions, seed and code."""
-    parts: list[Markup] = []
+def repeat_section(request: ReportedModel | None, comparison: Comparison | None) -> dict[str, Any]:
+    """Return the code that makes the model again, the settings of the comparison, versions and fingerprints."""
+    packages = ("numpy", "scipy", "scikit-learn", "torch")
+    versions = [("svnn", svnn.__version__), ("Python", platform.python_version())]
+    versions += [(name, version(name)) for name in packages]
     if request is not None:
-        parts.append(
-            paragraph("With the rows that the model was trained on, this code makes it again and writes this report:")
-        )
-        parts.append(element("pre", element("code", _code(request)), tabindex="0"))
-    if comparison is not None and comparison.settings:
-        settings = [(str(name), value) for name, value in comparison.settings.items()]
-        parts.append(facts("Settings of the comparison", settings))
-    parts.append(facts("Versions and data", [*_versions(), *(_data(request) if request is not None else [])]))
-    return section("repeat", "How to repeat it", *parts)
+        versions += _training(request)
+    settings = [] if comparison is None else list(comparison.settings.items())
+    return {"code": None if request is None else _code(request), "settings": settings, "versions": versions}
 
 
-def _code(request: Request) -> str:
+def _code(request: ReportedModel) -> str:
     model: Any = request.model
     seed = (
-        "# random_state is None: another fit gives slightly other numbers; set it to repeat them.\n"
+        "# random_state is None: another fit gives slightly different numbers; set it to repeat them.\n"
         if model.random_state is None
         else ""
     )
@@ -68,26 +65,17 @@ def _call(estimator: Any) -> str:
 
 
 def _value(name: str, value: Any) -> str:
-    """Return a parameter as code; a matrix or a function is called by the name of its parameter."""
+    """Return a parameter as code; a matrix or a function is written as the name of its parameter."""
     if hasattr(value, "get_params"):
         return _call(value)
     return repr(value) if isinstance(value, (int, float, str, tuple, list, type(None))) else name
 
 
-def _versions() -> list[tuple[str, object]]:
-    packages = ("numpy", "scipy", "scikit-learn", "torch")
-    return [
-        ("svnn", svnn.__version__),
-        ("Python", platform.python_version()),
-        *((name, version(name)) for name in packages),
-    ]
-
-
-def _data(request: Request) -> list[tuple[str, object]]:
+def _training(request: ReportedModel) -> list[tuple[str, str]]:
     model = request.model
-    rows: list[tuple[str, object]] = [
+    rows = [
         ("Seed (random_state)", repr(model.random_state)),
-        ("Networks trained", number(model._n_members)),
+        ("Networks trained", number(n_networks(model))),
         ("Epochs", number(model.n_iter_)),
     ]
     if request.Z is not None:

@@ -1,17 +1,54 @@
-"""Charts as SVG: axes, lines, dots and bars. Colours are classes, which the style sheet gives for light and dark."""
+"""Charts as values: the marks of axes, lines, dots and bars in SVG, which a template writes down and escapes.
+
+Colours are classes, which the style sheet gives for light and dark.
+"""
 
 from __future__ import annotations
 
 import math
 from collections.abc import Sequence
+from typing import NamedTuple
 
 import numpy as np
 
-from svnn.reporting._html import Markup, element, joined
 from svnn.reporting._words import number, tick
 
 _WIDTH, _HEIGHT = 440, 300
 _LEFT, _RIGHT, _TOP, _BOTTOM = 58, 14, 12, 46
+
+
+class Mark(NamedTuple):
+    """An SVG element: its text, and a title that shows when the pointer is on it."""
+
+    tag: str
+    attributes: dict[str, object]
+    text: str = ""
+    title: str = ""
+
+
+class Picture:
+    """Marks that make a picture; ``label`` describes it to those who cannot see it, ``legend`` explains its marks.
+
+    A legend holds pairs of a CSS class and a label.
+    """
+
+    def __init__(self, label: str, height: float) -> None:
+        self.label, self.height = label, height
+        self.marks: list[Mark] = []
+        self.legend: list[tuple[str, str]] = []
+
+    def path(self, d: str, kind: str, **attributes: object) -> None:
+        """Draw lines, in the language of SVG's paths."""
+        self.marks.append(Mark("path", {"d": d, **attributes, "class": kind}))
+
+    def text(self, text: str, x: float | str, y: float | str, kind: str, title: str = "", **attributes: object) -> None:
+        """Write a text."""
+        self.marks.append(Mark("text", {"x": x, "y": y, **attributes, "class": kind}, text, title))
+
+    def dot(self, x: float, y: float, radius: float, kind: str, title: str = "") -> None:
+        """Draw a dot."""
+        place = {"cx": f"{x:.1f}", "cy": f"{y:.1f}", "r": radius}
+        self.marks.append(Mark("circle", {**place, "class": f"dot {kind}"}, title=title))
 
 
 class Scale:
@@ -26,9 +63,9 @@ class Scale:
     """
 
     def __init__(self, values: Sequence[float] | np.ndarray, *, log: bool = False, zero: bool = False) -> None:
-        found = np.asarray(values, dtype=np.float64)
-        found = found[np.isfinite(found) & ((found > 0) | (not log))]
-        low, high = (float(found.min()), float(found.max())) if found.size else (1.0, 10.0)
+        shown = np.asarray(values, dtype=np.float64)
+        shown = shown[np.isfinite(shown) & ((shown > 0) | (not log))]
+        low, high = (float(shown.min()), float(shown.max())) if shown.size else (1.0, 10.0)
         low, high = (min(low, 0.0), max(high, 0.0)) if zero else (low, high)
         if low == high:
             low, high = (low / 2, high * 2) if log else (low - 0.5, high + 0.5)
@@ -46,14 +83,14 @@ class Scale:
         return (given - self.low) / (self.high - self.low)
 
     def ticks(self, about: int = 5) -> list[float]:
-        """Return about so many round numbers on the axis."""
+        """Return round numbers on the axis, roughly ``about`` of them."""
         if self.log:
             exponents = range(math.ceil(math.log10(self.low)), math.floor(math.log10(self.high)) + 1)
             if len(exponents) >= 3:
                 return [10.0**e for e in exponents][:: max(1, math.ceil(len(exponents) / 6))]
             span = range(math.floor(math.log10(self.low)), math.floor(math.log10(self.high)) + 1)
-            found = [m * 10.0**e for e in span for m in (1, 2, 5)]
-            return [float(f"{v:.1g}") for v in found if self.low <= v <= self.high]
+            round_numbers = [m * 10.0**e for e in span for m in (1, 2, 5)]
+            return [float(f"{v:.1g}") for v in round_numbers if self.low <= v <= self.high]
         rough = (self.high - self.low) / about
         size = 10.0 ** math.floor(math.log10(rough))
         step = next(size * m for m in (1, 2, 2.5, 5, 10) if size * m >= rough * 0.999)
@@ -61,84 +98,68 @@ class Scale:
         return [round(i * step, 12) for i in range(first, last + 1)]
 
 
-class Chart:
-    """A picture with two axes; ``label`` says in words what it shows, for those who cannot see it."""
+class Chart(Picture):
+    """A picture with two axes."""
 
     def __init__(self, label: str, x: Scale, y: Scale, x_label: str, y_label: str) -> None:
-        self.label, self.x, self.y = label, x, y
-        self.parts: list[Markup] = [*self._axes(x_label, y_label)]
-
-    def at(self, xs: object, ys: object) -> tuple[np.ndarray, np.ndarray]:
-        """Return where values lie in the picture."""
-        across = _LEFT + self.x(xs) * (_WIDTH - _LEFT - _RIGHT)  # type: ignore[arg-type]
-        down = _HEIGHT - _BOTTOM - self.y(ys) * (_HEIGHT - _TOP - _BOTTOM)  # type: ignore[arg-type]
-        return np.atleast_1d(across), np.atleast_1d(down)
-
-    def _axes(self, x_label: str, y_label: str) -> list[Markup]:
+        super().__init__(label, _HEIGHT)
+        self.x, self.y = x, y
         floor, right = _HEIGHT - _BOTTOM, _WIDTH - _RIGHT
-        parts = []
-        for value in self.y.ticks():
-            (down,) = _HEIGHT - _BOTTOM - np.atleast_1d(self.y(value)) * (floor - _TOP)
-            parts.append(element("path", d=f"M{_LEFT} {down:.1f}H{right}", class_="grid"))
-            parts.append(element("text", tick(value), x=_LEFT - 6, y=f"{down + 4:.1f}", class_="tick end"))
-        for value in self.x.ticks():
-            (across,) = _LEFT + np.atleast_1d(self.x(value)) * (right - _LEFT)
-            parts.append(element("path", d=f"M{across:.1f} {floor}v4", class_="axis"))
-            parts.append(element("text", tick(value), x=f"{across:.1f}", y=floor + 17, class_="tick middle"))
-        parts.append(element("path", d=f"M{_LEFT} {floor}H{right}", class_="axis"))
-        parts.append(element("text", x_label, x=(_LEFT + right) / 2, y=_HEIGHT - 8, class_="label middle"))
+        for value, down in zip(y.ticks(), self.down(y.ticks()), strict=True):
+            self.path(f"M{_LEFT} {down:.1f}H{right}", "grid")
+            self.text(tick(value), _LEFT - 6, f"{down + 4:.1f}", "tick end")
+        for value, across in zip(x.ticks(), self.across(x.ticks()), strict=True):
+            self.path(f"M{across:.1f} {floor}v4", "axis")
+            self.text(tick(value), f"{across:.1f}", floor + 17, "tick middle")
+        self.path(f"M{_LEFT} {floor}H{right}", "axis")
+        self.text(x_label, (_LEFT + right) / 2, _HEIGHT - 8, "label middle")
         middle = (_TOP + floor) / 2
-        turned = f"rotate(-90 14 {middle})"
-        parts.append(element("text", y_label, x=14, y=middle, transform=turned, class_="label middle"))
-        return parts
+        self.text(y_label, 14, middle, "label middle", transform=f"rotate(-90 14 {middle})")
 
-    def line(self, xs: object, ys: object, kind: str) -> None:
+    def across(self, xs: Sequence[float] | np.ndarray) -> np.ndarray:
+        """Return where values of x lie in the picture."""
+        return np.atleast_1d(_LEFT + self.x(xs) * (_WIDTH - _LEFT - _RIGHT))
+
+    def down(self, ys: Sequence[float] | np.ndarray) -> np.ndarray:
+        """Return where values of y lie in the picture."""
+        return np.atleast_1d(_HEIGHT - _BOTTOM - self.y(ys) * (_HEIGHT - _TOP - _BOTTOM))
+
+    def line(self, xs: Sequence[float] | np.ndarray, ys: Sequence[float] | np.ndarray, kind: str) -> None:
         """Draw a line through points."""
-        across, down = self.at(xs, ys)
-        points = "L".join(f"{a:.1f} {d:.1f}" for a, d in zip(across, down, strict=True))
-        self.parts.append(element("path", d=f"M{points}", class_=f"line {kind}"))
+        self.path(f"M{_points(self.across(xs), self.down(ys))}", f"line {kind}")
 
-    def dots(self, xs: object, ys: object, kind: str, titles: Sequence[str] = (), radius: float = 3) -> None:
-        """Draw dots; those with a title show it when the pointer is on them."""
-        across, down = self.at(xs, ys)
-        for i, (a, d) in enumerate(zip(across, down, strict=True)):
-            title = element("title", titles[i]) if titles else ""
-            self.parts.append(element("circle", title, cx=f"{a:.1f}", cy=f"{d:.1f}", r=radius, class_=f"dot {kind}"))
+    def dots(
+        self,
+        xs: Sequence[float] | np.ndarray,
+        ys: Sequence[float] | np.ndarray,
+        kind: str,
+        titles: Sequence[str],
+        radius: float = 3,
+    ) -> None:
+        """Draw dots, each with a title."""
+        for across, down, title in zip(self.across(xs), self.down(ys), titles, strict=True):
+            self.dot(across, down, radius, kind, title)
 
-    def bars_up(self, xs: object, low: object, high: object, kind: str) -> None:
+    def bars_up(self, xs: np.ndarray, low: np.ndarray, high: np.ndarray, kind: str) -> None:
         """Draw a vertical line from ``low`` to ``high`` at every x."""
-        across, start = self.at(xs, low)
-        _, end = self.at(xs, high)
-        path = "".join(f"M{a:.1f} {s:.1f}V{e:.1f}" for a, s, e in zip(across, start, end, strict=True))
-        self.parts.append(element("path", d=path, class_=f"whisker {kind}"))
+        places = zip(self.across(xs), self.down(low), self.down(high), strict=True)
+        self.path("".join(f"M{a:.1f} {start:.1f}V{end:.1f}" for a, start, end in places), f"whisker {kind}")
 
-    def band(self, xs: object, low: object, high: object, kind: str) -> None:
+    def band(self, xs: Sequence[float], low: np.ndarray, high: np.ndarray, kind: str) -> None:
         """Fill the area between two lines."""
-        across, start = self.at(xs, low)
-        _, end = self.at(xs, high)
-        there = [f"{a:.1f} {d:.1f}" for a, d in zip(across, end, strict=True)]
-        back = [f"{a:.1f} {d:.1f}" for a, d in zip(across[::-1], start[::-1], strict=True)]
-        self.parts.append(element("path", d=f"M{'L'.join(there + back)}Z", class_=f"band {kind}"))
-
-    def across(self, value: float, kind: str) -> None:
-        """Draw a horizontal line to compare with."""
-        ends = [self.x.low, self.x.high]
-        self.line(ends, [value, value], kind)
+        across = self.across(xs)
+        outline = np.append(across, across[::-1]), np.append(self.down(high), self.down(low)[::-1])
+        self.path(f"M{_points(*outline)}Z", f"band {kind}")
 
     def marker(self, name: str, value: float) -> None:
         """Draw a vertical line that the script can move: its ``data`` attributes hold the ends of the axis."""
-        (a,), _ = self.at(value, self.y.low)
-        self.parts.append(
-            element(
-                "path", d=f"M0 {_TOP}V{_HEIGHT - _BOTTOM}", transform=f"translate({a:.1f} 0)", id=name,
-                class_="marker", data_left=_LEFT, data_right=_WIDTH - _RIGHT,
-                data_low=self.x.low, data_high=self.x.high,
-            )
-        )  # fmt: skip
+        ends = {"data-left": _LEFT, "data-right": _WIDTH - _RIGHT, "data-low": self.x.low, "data-high": self.x.high}
+        moved = f"translate({self.across([value])[0]:.1f} 0)"
+        self.path(f"M0 {_TOP}V{_HEIGHT - _BOTTOM}", "marker", transform=moved, id=name, **ends)
 
-    def svg(self) -> Markup:
-        """Return the picture."""
-        return _svg(self.label, _HEIGHT, self.parts)
+
+def _points(across: np.ndarray, down: np.ndarray) -> str:
+    return "L".join(f"{a:.1f} {d:.1f}" for a, d in zip(across, down, strict=True))
 
 
 def bars(
@@ -149,7 +170,7 @@ def bars(
     *,
     intervals: Sequence[tuple[float, float]] = (),
     zero: bool = True,
-) -> Markup:
+) -> Picture:
     """Return a picture with a row for every name: a bar, or a dot with an interval where intervals are given."""
     left, row, top = 178, 24, 8
     floor = top + row * len(names)
@@ -160,29 +181,26 @@ def bars(
     def at(value: float) -> float:
         return left + float(scale(value)) * (right - left)
 
-    parts = []
+    picture = Picture(label, floor + 44)
     for value in scale.ticks(4):
-        parts.append(element("path", d=f"M{at(value):.1f} {top}V{floor}", class_="grid"))
-        parts.append(element("text", tick(value), x=f"{at(value):.1f}", y=floor + 16, class_="tick middle"))
-    for i, (name, shown, value) in enumerate(zip(names, shortened(names), values, strict=True)):
+        picture.path(f"M{at(value):.1f} {top}V{floor}", "grid")
+        picture.text(tick(value), f"{at(value):.1f}", floor + 16, "tick middle")
+    for i, (name, shown, value) in enumerate(zip(names, shortened(names), map(float, values), strict=True)):
         y = top + row * (i + 0.5)
-        parts.append(element("text", shown, element("title", name), x=left - 8, y=y + 4, class_="tick end name"))
-        title = element("title", f"{name}: {number(float(value))}")
+        picture.text(shown, left - 8, y + 4, "tick end name", title=name)
+        title = f"{name}: {number(value)}"
         if intervals:
             low, high = intervals[i]
             if np.isfinite([low, high]).all():
                 ends = f"M{at(low):.1f} {y - 5}v10M{at(low):.1f} {y}H{at(high):.1f}M{at(high):.1f} {y - 5}v10"
-                parts.append(element("path", d=ends, class_="whisker c1"))
-            parts.append(element("circle", title, cx=f"{at(float(value)):.1f}", cy=y, r=4, class_="dot c1"))
+                picture.path(ends, "whisker c1")
+            picture.dot(at(value), y, 4, "c1", title)
         else:
-            start, end = sorted((at(0.0), at(float(value))))
-            parts.append(
-                element(
-                    "rect", title, x=f"{start:.1f}", y=y - 8, width=f"{end - start:.1f}", height=16, class_="bar c1"
-                )
-            )
-    parts.append(element("text", x_label, x=right, y=floor + 36, class_="label end"))
-    return _svg(label, floor + 44, parts)
+            start, end = sorted((at(0.0), at(value)))
+            place = {"x": f"{start:.1f}", "y": y - 8, "width": f"{end - start:.1f}", "height": 16}
+            picture.marks.append(Mark("rect", {**place, "class": "bar c1"}, title=title))
+    picture.text(x_label, right, floor + 36, "label end")
+    return picture
 
 
 def shortened(names: Sequence[str], most: int = 22) -> list[str]:
@@ -197,8 +215,3 @@ def shortened(names: Sequence[str], most: int = 22) -> list[str]:
     if len(set(starts)) == len(set(names)):
         return starts
     return [name if len(name) <= most else f"{name[: most - 11]}…{name[-10:]}" for name in names]
-
-
-def _svg(label: str, height: float, parts: Sequence[Markup]) -> Markup:
-    box = f"0 0 {_WIDTH} {height:g}"
-    return element("svg", element("title", label), joined(parts), viewBox=box, role="img", class_="chart")
