@@ -24,7 +24,6 @@ from svnn.inspection._fitted import (
     network_function,
     scaled_covariance,
     scaled_shift,
-    signals_of,
     standardised,
     trained_use,
 )
@@ -99,7 +98,7 @@ def edge_contributions(
     ['x0 - x1', 'x2 - x5']
     """
     check_model(model)
-    function, Z = network_function(model, class_, logit), standardised(model, signals_of(model, X))
+    function, Z = network_function(model, class_, logit), standardised(model, X)
     if of not in ("covariance", "shift"):
         raise ValueError(f'of must be "covariance" or "shift", got {of!r}.')
     logarithm = of == "covariance" and trained_use(model) == "log"

@@ -16,8 +16,8 @@ from svnn.inspection._fitted import (
     check_model,
     feature_names,
     network_function,
-    signals_of,
     standardised,
+    standardised_baseline,
 )
 from svnn.inspection._integrated_gradients import PathIntegral, integrate
 from svnn.inspection._results import EigenvectorContributions, FeatureContributions
@@ -185,14 +185,14 @@ def _path(
     """Return the model as a function, and its path integral for data and baseline as the caller gave them."""
     check_model(model)
     function = network_function(model, class_, logit)
-    Z = standardised(model, signals_of(model, X))
+    Z = standardised(model, X)
     if baseline is None:
         return function, integrate(function, Z, np.zeros(Z.shape[1:]), tol)
     given = np.asarray(baseline, dtype=np.float64)
     expected = Z.shape[1:] if Z.shape[2] > 1 else Z.shape[1:2]
     if given.shape not in (expected, Z.shape[1:]) or not np.isfinite(given).all():
         raise ValueError(f"baseline must be one sample of shape {expected}, of finite numbers; got {given.shape}.")
-    return function, integrate(function, Z, standardised(model, given.reshape(Z.shape[1:])), tol)
+    return function, integrate(function, Z, standardised_baseline(model, given.reshape(Z.shape[1:])), tol)
 
 
 def _directions(C: Matrix, k: int) -> tuple[np.ndarray, np.ndarray]:

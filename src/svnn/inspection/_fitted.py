@@ -37,16 +37,12 @@ class NetworkFunction:
     """
 
     module: nn.Module
+    device: torch.device
     shift: Any
     combine: Callable[[Tensor], Tensor]
     labels: np.ndarray | None
     unit: np.ndarray | None
     linear: bool
-
-    @property
-    def device(self) -> torch.device:
-        """The device of the network."""
-        return next(self.module.parameters()).device
 
     @property
     def networks(self) -> list[Any]:
@@ -103,6 +99,7 @@ def network_function(model: CovarianceNetwork, class_: Any = None, logit: bool =
         shape = model._targets.shape  # type: ignore[union-attr]
         return NetworkFunction(
             module,
+            device,
             model.operator_,
             lambda members: torch.tensordot(weights, members, 1) * scale + mean,
             np.arange(shape[0]) if shape else None,
@@ -121,7 +118,7 @@ def network_function(model: CovarianceNetwork, class_: Any = None, logit: bool =
         return (logits - logits.mean(-1, keepdim=True))[:, chosen]
 
     labels = classes if class_ is None else None
-    return NetworkFunction(module, model.operator_, combine, labels, np.ones(()), linear=logit)
+    return NetworkFunction(module, device, model.operator_, combine, labels, np.ones(()), linear=logit)
 
 
 def _class_index(class_: Any, classes: np.ndarray) -> slice:
@@ -136,9 +133,14 @@ def signals_of(model: CovarianceNetwork, X: DataLike) -> np.ndarray:
     return np.asarray(model._signals(X))
 
 
-def standardised(model: CovarianceNetwork, signals: np.ndarray) -> np.ndarray:
-    """Return signals as the network gets them: (t, N, F), in units of the training data's standard deviations."""
-    return check_finite(np.asarray(model._standardizer(signals), dtype=np.float64))
+def standardised(model: CovarianceNetwork, X: DataLike) -> np.ndarray:
+    """Return data as the network gets it: (t, N, F), in units of the training data's standard deviations."""
+    return check_finite(np.asarray(model._standardizer(model._signals(X)), dtype=np.float64))
+
+
+def standardised_baseline(model: CovarianceNetwork, baseline: np.ndarray) -> np.ndarray:
+    """Return a sample (N, F) as the network gets it."""
+    return np.asarray(model._standardizer(baseline), dtype=np.float64)
 
 
 def check_finite(values: np.ndarray) -> np.ndarray:
@@ -178,7 +180,7 @@ def n_networks(model: CovarianceNetwork) -> int:
 
 def predicts_std(model: CovarianceNetwork) -> bool:
     """Return whether ``predict`` of a regressor can return standard deviations."""
-    return getattr(model, "_noise", None) is not None or n_networks(model) > 1
+    return getattr(model, "_noise", None) is not None or model._n_members > 1
 
 
 def feature_names(model: CovarianceNetwork) -> np.ndarray:

@@ -30,32 +30,18 @@ _NEIGHBOURS, _ROUNDS = 4, 150
 class Correlations:
     """Correlations of some features, with the numbers of pairs that every threshold would keep of all of them.
 
-    ``values`` (n, n) holds thousandths; ``kept[k]`` and ``alone[k]`` are the pairs that a threshold of ``k`` steps
-    keeps and the features it leaves without an edge, among ``counted`` features.
+    ``values`` (n, n) holds thousandths. ``kept[k]``, ``shares[k]`` and ``alone[k]`` are the number and the share of the
+    pairs that a threshold of ``k`` steps keeps, and the number of features it leaves without an edge, among
+    ``counted`` features. The slider begins at ``first``, the largest step that keeps every pair.
     """
 
     features: np.ndarray
     values: np.ndarray
     kept: np.ndarray
+    shares: np.ndarray
     alone: np.ndarray
     counted: int
-
-    @property
-    def shares(self) -> np.ndarray:
-        """Share of the pairs that every threshold keeps."""
-        return self.kept / max(self.counted * (self.counted - 1) // 2, 1)
-
-    @property
-    def first(self) -> int:
-        """The largest step that keeps every pair, where the slider begins; smaller ones change nothing."""
-        return int(np.flatnonzero(self.kept == self.kept[0])[-1])
-
-    @property
-    def floor(self) -> int:
-        """Where the colours begin: at the smallest correlation if all are large and positive, else at 0."""
-        beside = self.values[~np.eye(len(self.values), dtype=bool)]
-        least = int(beside.min()) if beside.size else 0
-        return least if least >= STEPS // 2 else 0
+    first: int
 
 
 def explore_section(request: ReportedModel, findings: Findings) -> dict[str, Any]:
@@ -65,7 +51,7 @@ def explore_section(request: ReportedModel, findings: Findings) -> dict[str, Any
         shown = correlations_of_rows(request.Z, density.degrees)
     else:
         shown = correlations_of_matrix(findings.matrix, density.degrees)
-    first, floor, shares = shown.first, shown.floor, shown.shares
+    first, shares = shown.first, shown.shares
     start = int(np.abs(shares - density.share).argmin()) if threshold is None else min(round(threshold * STEPS), STEPS)
     start = max(start, first)
     steps = np.unique(np.linspace(first, STEPS, 200).astype(int))
@@ -76,15 +62,17 @@ def explore_section(request: ReportedModel, findings: Findings) -> dict[str, Any
         "threshold on the correlation",
         "pairs kept, %",
     )
-    chart.line(steps / STEPS, 100 * shares[steps], "c1")
+    chart.line(steps / STEPS, 100 * shares[steps], "line c1")
     chart.marker("marker", start / STEPS)
     size = np.abs(shown.values) / STEPS
     np.fill_diagonal(size, 1)
-    rows, columns = np.triu_indices(len(size), 1)
+    upper = shown.values[np.triu_indices(len(size), 1)]  # row by row
+    # Colours begin at the smallest correlation if all are large and positive.
+    floor = max(int(upper.min(initial=STEPS)), 0) if len(upper) else 0
+    floor = floor if floor >= STEPS // 2 else 0
     data = {
         "names": [request.names[i] for i in shown.features],
-        # The upper triangle, row by row.
-        "r": base64.b64encode(shown.values[rows, columns].astype("<i2").tobytes()).decode(),
+        "r": base64.b64encode(upper.astype("<i2").tobytes()).decode(),
         "steps": STEPS,
         "order": similar_side_by_side(size).tolist(),
         "xy": positions(size).round(3).tolist(),
@@ -126,8 +114,8 @@ def correlations_of_rows(Z: np.ndarray, degrees: np.ndarray) -> Correlations:
     most = np.zeros(n)
     most[counted] = largest
     features = _most_connected(degrees, most)
-    values = quantised(units[:, features].T @ units[:, features])
-    return Correlations(features, values, _at_least(counts), _alone(largest), len(counted))
+    shown = units[:, features]
+    return _counted(features, quantised(shown.T @ shown), counts, largest)
 
 
 def correlations_of_matrix(matrix: np.ndarray | sp.csr_array, degrees: np.ndarray) -> Correlations:
@@ -139,10 +127,10 @@ def correlations_of_matrix(matrix: np.ndarray | sp.csr_array, degrees: np.ndarra
     largest = np.zeros(len(sd), dtype=np.int64)
     beside = entries.row != entries.col
     np.maximum.at(largest, entries.row[beside], np.abs(r[beside]))
-    counts = np.bincount(_steps(r[entries.row < entries.col]), minlength=STEPS + 2)
+    counts = _histogram(r[entries.row < entries.col])
     features = _most_connected(degrees, largest)
     few = sp.csr_array((r, (entries.row, entries.col)), shape=matrix.shape)[features][:, features].toarray()
-    return Correlations(features, few, _at_least(counts), _alone(largest), len(sd))
+    return _counted(features, few, counts, largest)
 
 
 def quantised(r: np.ndarray) -> np.ndarray:
@@ -166,25 +154,24 @@ def _count(units: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
     for start in range(0, n, rows):
         block = quantised(units[:, start : start + rows].T @ units[:, start:])
         size = np.abs(np.triu(block, 1))
-        counts += np.bincount(_steps(size).ravel(), minlength=STEPS + 2)
+        counts += _histogram(size)
         largest[start : start + len(size)] = np.maximum(largest[start : start + len(size)], size.max(1))
         largest[start:] = np.maximum(largest[start:], size.max(0))
     return counts, largest
 
 
-def _steps(r: np.ndarray) -> np.ndarray:
-    """Return 0 where a correlation is zero, else one more than its thousandths."""
-    return np.where(r == 0, 0, np.abs(r) + 1)
+def _histogram(r: np.ndarray) -> np.ndarray:
+    """Return the number of zeros, and then of correlations of 0, 1, 2, … thousandths that are not zero."""
+    return np.bincount(np.where(r == 0, 0, np.abs(r) + 1).ravel(), minlength=STEPS + 2)
 
 
-def _at_least(counts: np.ndarray) -> np.ndarray:
-    """Return the number of pairs that every step keeps, from the pairs at each step; those of 0 are never kept."""
-    return counts[1:][::-1].cumsum()[::-1]
-
-
-def _alone(largest: np.ndarray) -> np.ndarray:
-    steps = np.arange(STEPS + 1)
-    return np.searchsorted(np.sort(largest), np.maximum(steps, 1), side="left")
+def _counted(features: np.ndarray, values: np.ndarray, counts: np.ndarray, largest: np.ndarray) -> Correlations:
+    """Return correlations with what every step keeps, from a histogram and the largest correlation of every feature."""
+    n = len(largest)
+    kept = counts[1:][::-1].cumsum()[::-1]  # zeros are never kept
+    alone = np.searchsorted(np.sort(largest), np.maximum(np.arange(STEPS + 1), 1), side="left")
+    first = int(np.flatnonzero(kept == kept[0])[-1])
+    return Correlations(features, values, kept, kept / max(n * (n - 1) // 2, 1), alone, n, first)
 
 
 def _most_connected(degrees: np.ndarray, largest: np.ndarray) -> np.ndarray:

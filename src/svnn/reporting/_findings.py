@@ -1,4 +1,4 @@
-"""What several sections of a report need, computed once; and three sentences about it in plain words."""
+"""Results that several sections of a report need, computed once."""
 
 from __future__ import annotations
 
@@ -11,11 +11,9 @@ import scipy.sparse as sp
 from sklearn.metrics import r2_score
 
 from svnn._types import Matrix
-from svnn.estimators._covariance_network import CovarianceNetwork
 from svnn.inspection import feature_contributions
 from svnn.inspection._fitted import graph_matrix, predicts_std
 from svnn.reporting._request import ReportedModel
-from svnn.reporting._words import listed, number, percent
 
 #: A covariance that keeps this share of the pairs keeps nearly everything.
 NEARLY_ALL = 0.9
@@ -29,39 +27,19 @@ _EXPLAINED = 300_000
 
 @dataclass(frozen=True)
 class Density:
-    """Number of pairs of features that a covariance keeps, and of edges of every feature."""
+    """How dense a covariance is.
 
+    Number of features, of their pairs, and of the pairs that are kept, also as a share; number of edges of every
+    feature, and of features without any. ``verdict`` is "nearly everything", "nearly nothing", or "" between the two.
+    """
+
+    n_features: int
+    pairs: int
     kept: int
+    share: float
     degrees: np.ndarray
-
-    @property
-    def n_features(self) -> int:
-        """N."""
-        return len(self.degrees)
-
-    @property
-    def pairs(self) -> int:
-        """Number of pairs of features."""
-        return self.n_features * (self.n_features - 1) // 2
-
-    @property
-    def share(self) -> float:
-        """Share of the pairs that are kept."""
-        return self.kept / max(self.pairs, 1)
-
-    @property
-    def alone(self) -> int:
-        """Number of features without an edge."""
-        return int((self.degrees == 0).sum())
-
-    @property
-    def verdict(self) -> str:
-        """ "nearly everything", "nearly nothing", or "" between the two."""
-        if self.n_features < 2:
-            return ""
-        if self.alone >= MOSTLY_ALONE * self.n_features:
-            return "nearly nothing"
-        return "nearly everything" if self.share >= NEARLY_ALL else ""
+    alone: int
+    verdict: str
 
 
 @dataclass(frozen=True)
@@ -84,26 +62,28 @@ class Predictions:
 class Importance:
     """Mean absolute contribution of every feature (N,), and their unit.
 
+    ``order`` holds the features, the most important first, and ``top`` the names of the first three.
     ``direction`` holds the means with their signs, and ``towards`` their name; None for several classes or targets.
     """
 
     size: np.ndarray
+    order: np.ndarray
+    top: list[str]
     direction: np.ndarray | None
     towards: str
     unit: str
     n_rows: int
 
-    @property
-    def order(self) -> np.ndarray:
-        """The features, the most important first."""
-        return np.argsort(-self.size, kind="stable")
-
 
 @dataclass(frozen=True)
 class Findings:
-    """The matrix of the graph, its density and threshold; predictions and importance where there are rows for them."""
+    """The matrix of the graph, the name of its estimator, its density and its threshold.
+
+    Predictions and importance are there where the rows for them are.
+    """
 
     matrix: Matrix
+    estimator: str
     density: Density
     threshold: float | None
     predictions: Predictions | None
@@ -111,11 +91,12 @@ class Findings:
 
 
 def find(request: ReportedModel) -> Findings:
-    """Compute what several sections need."""
-    matrix = graph_matrix(request.model)
-    threshold = getattr(request.model.covariance_estimator_, "threshold_", None)
+    """Compute the results about a model and its rows."""
+    matrix, estimator = graph_matrix(request.model), request.model.covariance_estimator_
+    threshold = getattr(estimator, "threshold_", None)
     return Findings(
         matrix,
+        "a matrix of your own" if estimator is None else type(estimator).__name__,
         density_of(matrix),
         float(threshold) if isinstance(threshold, (float, np.floating)) else None,
         None if request.y is None else _predictions(request, request.y),
@@ -135,7 +116,14 @@ def density_of(matrix: Matrix) -> Density:
     edges = sp.csr_array(matrix != 0)
     edges.eliminate_zeros()
     degrees = np.diff(edges.indptr) - (edges.diagonal() != 0)
-    return Density(int(degrees.sum()) // 2, degrees)
+    n = len(degrees)
+    pairs, kept, alone = n * (n - 1) // 2, int(degrees.sum()) // 2, int((degrees == 0).sum())
+    verdict, share = "", kept / max(pairs, 1)
+    if n > 1 and alone >= MOSTLY_ALONE * n:
+        verdict = "nearly nothing"
+    elif n > 1 and share >= NEARLY_ALL:
+        verdict = "nearly everything"
+    return Density(n, pairs, kept, share, degrees, alone, verdict)
 
 
 def _predictions(request: ReportedModel, y: np.ndarray) -> Predictions:
@@ -183,55 +171,5 @@ def _importance(request: ReportedModel) -> Importance:
         size, direction = size.mean(1), contributions[..., 1].mean(0) if binary else None
     if request.classifies:
         towards, unit = f"Mean, towards {request.model.classes_[-1]}", "probability"
-    return Importance(size, direction, towards, unit, len(rows))
-
-
-def covariance_name(model: CovarianceNetwork) -> str:
-    """Return the name of the estimator of the covariance."""
-    estimator = model.covariance_estimator_
-    return "a matrix of your own" if estimator is None else type(estimator).__name__
-
-
-def sentences(request: ReportedModel, findings: Findings) -> list[str]:
-    """Return how well the model predicts, how dense its covariance is, and which features matter most."""
-    return [
-        _on_predictions(request, findings.predictions),
-        _on_density(request, findings.density),
-        _on_features(request, findings.importance),
-    ]
-
-
-def _on_predictions(request: ReportedModel, predictions: Predictions | None) -> str:
-    if predictions is None:
-        return "No rows with targets were given, so this report does not say how well the model predicts."
-    rows, unknown = (
-        f"On the {number(request.n_rows)} rows given",
-        "whether it was trained on these rows is not known here.",
-    )
-    if request.classifies:
-        return (
-            f"{rows} the model gives the right label to {percent(predictions.score)}, where always giving the most "
-            f"frequent label would be right for {percent(predictions.other)}; {unknown}"
-        )
-    explained = ""
-    if predictions.other < 0:
-        explained = ", which is worse than always predicting the mean of their targets"
-    elif math.isfinite(predictions.other):
-        explained = f", and explain {percent(predictions.other)} of its variance"
-    error = f"the predictions are off by {number(predictions.score)} on average, in the units of the target"
-    return f"{rows} {error}{explained}; {unknown}"
-
-
-def _on_density(request: ReportedModel, density: Density) -> str:
-    kept = f"{number(density.kept)} of {number(density.pairs)} pairs of features ({percent(density.share)})"
-    text = f"Its covariance ({covariance_name(request.model)}) keeps {kept}"
-    return f"{text}, which is {density.verdict}: see the warning below." if density.verdict else f"{text}."
-
-
-def _on_features(request: ReportedModel, importance: Importance | None) -> str:
-    if importance is None:
-        return "No rows were given, so this report does not say which features matter most."
-    names = [request.names[i] for i in importance.order[:3]]
-    if len(names) == 1:
-        return f"There is one feature, {names[0]}."
-    return f"The predictions depend most on {listed(names)}."
+    order = np.argsort(-size, kind="stable")
+    return Importance(size, order, [request.names[i] for i in order[:3]], direction, towards, unit, len(rows))

@@ -14,9 +14,9 @@ from svnn._types import ColumnLike, DataLike
 from svnn.comparison import Comparison
 from svnn.estimators._covariance_network import CovarianceNetwork
 from svnn.reporting._explore import explore_section
-from svnn.reporting._findings import Findings, find, sentences
+from svnn.reporting._findings import find
 from svnn.reporting._repeat import repeat_section
-from svnn.reporting._request import ReportedModel, check_request
+from svnn.reporting._request import check_request
 from svnn.reporting._scores import scores_section
 from svnn.reporting._sections import (
     covariance_section,
@@ -25,7 +25,7 @@ from svnn.reporting._sections import (
     spectrum_section,
     stability_section,
 )
-from svnn.reporting._words import number, percent
+from svnn.reporting._words import listed, number, percent
 
 #: The script of the page, in the order in which its parts need each other.
 _SCRIPTS = ("correlations.js", "heat_map.js", "graph.js", "report.js")
@@ -91,34 +91,26 @@ def write_report(
     file = _check_path(path)
     request = None if model is None else check_request(model, X, y, names)
     findings = None if request is None else find(request)
-    sections: dict[str, dict[str, Any]] = {}
-    short: Sequence[str] = ()
+    # What the template of each section shows, in the order of the page.
+    sections: dict[str, dict[str, Any]] = {"short": {"model": request, "findings": findings}}
     if comparison is not None:
+        sections["short"]["sentences"] = comparison.sentences()
         sections["scores"] = scores_section(comparison)
-        short = comparison.sentences()
     if request is not None and findings is not None:
-        sections |= _about_model(request, findings)
-        short = short or sentences(request, findings)
+        if request.y is not None and findings.predictions is not None:
+            sections["predictions"] = predictions_section(request, request.y, findings.predictions)
+        sections["covariance"] = covariance_section(request, findings)
+        sections["explore"] = explore_section(request, findings)
+        if findings.importance is not None:
+            sections["features"] = features_section(request, findings.importance)
+        sections["spectrum"] = spectrum_section(request, findings)
+        sections["stability"] = stability_section(request)
     sections["repeat"] = repeat_section(request, comparison)
     if title is None:
         title = f"Comparison on {comparison.name}" if comparison is not None else f"{type(model).__name__}: report"
-    page = _templates().get_template("page.html").render(title=title, sentences=short, sections=sections, **_assets())
+    page = _templates().get_template("page.html").render(title=title, sections=sections, **_assets())
     file.write_text(page, encoding="utf-8", errors="replace")
     return file
-
-
-def _about_model(request: ReportedModel, findings: Findings) -> dict[str, dict[str, Any]]:
-    """Return the values of the sections about a model, in the order of the page."""
-    sections = {}
-    if request.y is not None and findings.predictions is not None:
-        sections["predictions"] = predictions_section(request, request.y, findings.predictions)
-    sections["covariance"] = covariance_section(request, findings)
-    sections["explore"] = explore_section(request, findings)
-    if findings.importance is not None:
-        sections["features"] = features_section(request, findings.importance)
-    sections["spectrum"] = spectrum_section(request, findings)
-    sections["stability"] = stability_section(request)
-    return sections
 
 
 def _check_path(path: str | Path) -> Path:
@@ -141,7 +133,7 @@ def _templates() -> jinja2.Environment:
         trim_blocks=True,
         lstrip_blocks=True,
     )
-    environment.filters |= {"number": number, "percent": percent}
+    environment.filters |= {"listed": listed, "number": number, "percent": percent}
     environment.policies["json.dumps_kwargs"] = {"separators": (",", ":"), "allow_nan": False}
     return environment
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -13,28 +13,23 @@ from sklearn.utils.validation import check_consistent_length
 from svnn._types import ColumnLike, DataLike
 from svnn.estimators._covariance_network import CovarianceNetwork
 from svnn.functional._array import is_torch, to_numpy
-from svnn.inspection._fitted import check_model, feature_names, signals_of, standardised
+from svnn.inspection._fitted import check_model, feature_names, standardised
 
 
 @dataclass(frozen=True)
 class ReportedModel:
-    """A fitted model with the rows to look at, or without; ``Z`` holds the rows as the model standardises them."""
+    """A fitted model with the rows to look at, or without; ``Z`` holds the rows as the model standardises them.
+
+    ``n_rows`` is 0 where no rows are given; ``classifies``: whether the model predicts labels.
+    """
 
     model: CovarianceNetwork
     names: list[str]
+    classifies: bool
+    n_rows: int = 0
     X: Any = None
     y: np.ndarray | None = None
     Z: np.ndarray | None = None
-
-    @property
-    def n_rows(self) -> int:
-        """Number of rows, 0 where none were given."""
-        return 0 if self.Z is None else len(self.Z)
-
-    @property
-    def classifies(self) -> bool:
-        """Whether the model predicts labels."""
-        return bool(is_classifier(self.model))
 
     def sample(self, most: int) -> np.ndarray:
         """Return the numbers of at most ``most`` rows, drawn with a fixed seed."""
@@ -59,20 +54,20 @@ def check_request(
     if isinstance(called, str) or len(called) != n:
         given = f"the text {called!r}" if isinstance(called, str) else f"{len(called)} names"
         raise ValueError(f"names must hold one name for each of the {n} features of the model, got {given}.")
-    labels = [str(name) for name in called]
+    fitted = ReportedModel(model, [str(name) for name in called], bool(is_classifier(model)))
     if X is None:
         if y is not None:
             raise ValueError("y was given without X; pass the rows that the targets belong to as X=.")
-        return ReportedModel(model, labels)
+        return fitted
     X = to_numpy(X) if is_torch(X) else X
-    Z = standardised(model, signals_of(model, X))
+    Z = standardised(model, X)
+    request = replace(fitted, n_rows=len(Z), X=X, Z=Z)
     if y is None:
-        return ReportedModel(model, labels, X, None, Z)
+        return request
     targets = np.asarray(to_numpy(y) if is_torch(y) else y)
     check_consistent_length(Z, targets)
     targets = targets[:, 0] if targets.ndim == 2 and targets.shape[1] == 1 else targets
-    request = ReportedModel(model, labels, X, targets, Z)
     predicted: Any = model.predict(request.rows(np.arange(1)))
     if targets.shape[1:] != predicted.shape[1:]:
         raise ValueError(f"y has shape {targets.shape}, but the model predicts {predicted.shape[1:] or 'one value'}.")
-    return request
+    return replace(request, y=targets)

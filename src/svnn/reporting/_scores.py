@@ -39,8 +39,7 @@ def scores_section(comparison: Comparison) -> dict[str, Any]:
         order,
         [intervals[name].mean for name in order],
         f"{metric} (lower is better)",
-        intervals=[(intervals[name].low, intervals[name].high) for name in order],
-        zero=False,
+        intervals=np.array([intervals[name][1:] for name in order]),
     )
     return {
         "metric": metric,

@@ -13,7 +13,7 @@ from svnn.covariance import GraphicalLasso
 from svnn.estimators._summary import blend_in_words
 from svnn.inspection._fitted import trained_use
 from svnn.plotting._matrices import eigenvalues
-from svnn.reporting._findings import Z95, Findings, Importance, Predictions, covariance_name
+from svnn.reporting._findings import Z95, Findings, Importance, Predictions
 from svnn.reporting._request import ReportedModel
 from svnn.reporting._svg import Chart, Scale, bars
 from svnn.reporting._words import number, percent
@@ -64,20 +64,18 @@ def predictions_section(request: ReportedModel, y: np.ndarray, predictions: Pred
 def _scatter(rows: np.ndarray, y: np.ndarray, predictions: Predictions) -> Chart:
     """Return the chart of predictions against true values, for the first of several targets."""
 
-    def of_first(values: np.ndarray) -> np.ndarray:
-        return values[rows, 0] if y.ndim == 2 else values[rows]
-
-    true, predicted = of_first(y), of_first(predictions.predicted)
+    first = (rows, 0) if y.ndim == 2 else rows
+    true, predicted = y[first], predictions.predicted[first]
     both = np.concatenate([true, predicted])
     chart = Chart("Predictions against true values", Scale(both), Scale(both), "true value", "prediction")
     ends = [float(both.min()), float(both.max())]
-    chart.line(ends, ends, "dashed")
+    chart.line(ends, ends, "line dashed")
     chart.legend = [("dot c1", "a row"), ("line dashed", "a perfect prediction")]
     if predictions.std is not None:
         few = slice(None, None, max(1, len(rows) // _WHISKERS))
-        std = of_first(predictions.std)
+        std = predictions.std[first]
         below, above = (np.clip(predicted + sign * std, chart.y.low, chart.y.high)[few] for sign in (-1, 1))
-        chart.bars_up(true[few], below, above, "c1 faint")
+        chart.whiskers(true[few], below, above, "c1 faint")
         some = ", some rows" if few.step > 1 else ""
         chart.legend.append(("line c1 faint", f"one standard deviation either way{some}"))
     pairs = zip(rows, true, predicted, strict=True)
@@ -105,7 +103,7 @@ def covariance_section(request: ReportedModel, findings: Findings) -> dict[str, 
     }.get(trained_use(model), "the covariance itself")
     estimator = model.covariance_estimator_
     rows = [
-        ("Estimator", covariance_name(model) if estimator is None else repr(clone(estimator))),
+        ("Estimator", findings.estimator if estimator is None else repr(clone(estimator))),
         *([] if findings.threshold is None else [("Threshold", number(findings.threshold))]),
         ("The filters are polynomials of", used),
         ("Parts of a prediction, by weight", blend_in_words(model.blend_)),
@@ -157,7 +155,7 @@ def spectrum_section(request: ReportedModel, findings: Findings) -> dict[str, An
             chart.dots(few + 1, values[few], kind, titles, 2.5)
             chart.legend.append((f"dot {kind}", label))
     if edge:
-        chart.line([chart.x.low, chart.x.high], [edge, edge], "dashed")
+        chart.line([chart.x.low, chart.x.high], [edge, edge], "line dashed")
         chart.legend.append(("line dashed", f"what noise alone could reach ({number(edge)})"))
     above = int((sample > edge).sum())
     responses = _responses(request, spectrum)
@@ -195,8 +193,8 @@ def _responses(request: ReportedModel, spectrum: np.ndarray) -> list[Chart]:
             "factor",
         )
         for curve in shown.T:
-            chart.line(lam, curve, "thin")
-        chart.line(lam, gain, "c1 bold")
+            chart.line(lam, curve, "line thin")
+        chart.line(lam, gain, "line c1 bold")
         some = f"{number(curves.shape[1])} filters" if curves.shape[1] <= _CURVES else f"{_CURVES} of the filters"
         chart.legend = [("line thin", some), ("line c1 bold", "their root mean square")]
         charts.append(chart)
@@ -238,7 +236,7 @@ def _stability_curve(request: ReportedModel) -> dict[str, Any]:
     estimator = request.model.covariance_estimator_
     fast = len(request.names) <= _FAST and not isinstance(estimator, GraphicalLasso)
     shares, repeats = (_SHARES, 5) if fast else (_SHARES[::2], 2)
-    sizes = sorted({max(int(share * len(pool)), 4) for share in shares})
+    sizes = np.unique([max(int(share * len(pool)), 4) for share in shares]).tolist()
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")  # few rows give few edges, which is the point of the curve
         records = stability_curve(
@@ -260,8 +258,8 @@ def _stability_curve(request: ReportedModel) -> dict[str, Any]:
         "rows for the covariance",
         "labels that change, %" if request.classifies else "change of a prediction",
     )
-    chart.band(sizes, low, high, "c1")
-    chart.line(sizes, middle, "c1 bold")
+    chart.line([*sizes, *sizes[::-1]], [*high, *low[::-1]], "band c1", end="Z")
+    chart.line(sizes, middle, "line c1 bold")
     chart.dots(sizes, middle, "c1", [f"{size} rows: {number(float(m))}" for size, m in zip(sizes, middle, strict=True)])
     chart.legend = [("line c1 bold", "median"), ("band c1", "smallest to largest")]
     half = int(np.argmin(np.abs(np.array(sizes) - len(pool) / 2)))

@@ -7,7 +7,8 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from typing import NamedTuple
+from dataclasses import dataclass, field
+from typing import Any, NamedTuple, TypeAlias
 
 import numpy as np
 
@@ -16,39 +17,33 @@ from svnn.reporting._words import number, tick
 _WIDTH, _HEIGHT = 440, 300
 _LEFT, _RIGHT, _TOP, _BOTTOM = 58, 14, 12, 46
 
+Numbers: TypeAlias = Sequence[float] | np.ndarray
+
 
 class Mark(NamedTuple):
     """An SVG element: its text, and a title that shows when the pointer is on it."""
 
     tag: str
     attributes: dict[str, object]
-    text: str = ""
-    title: str = ""
+    text: str
+    title: str
 
 
+@dataclass
 class Picture:
     """Marks that make a picture; ``label`` describes it to those who cannot see it, ``legend`` explains its marks.
 
     A legend holds pairs of a CSS class and a label.
     """
 
-    def __init__(self, label: str, height: float) -> None:
-        self.label, self.height = label, height
-        self.marks: list[Mark] = []
-        self.legend: list[tuple[str, str]] = []
+    label: str
+    height: float
+    marks: list[Mark] = field(default_factory=list)
+    legend: list[tuple[str, str]] = field(default_factory=list)
 
-    def path(self, d: str, kind: str, **attributes: object) -> None:
-        """Draw lines, in the language of SVG's paths."""
-        self.marks.append(Mark("path", {"d": d, **attributes, "class": kind}))
-
-    def text(self, text: str, x: float | str, y: float | str, kind: str, title: str = "", **attributes: object) -> None:
-        """Write a text."""
-        self.marks.append(Mark("text", {"x": x, "y": y, **attributes, "class": kind}, text, title))
-
-    def dot(self, x: float, y: float, radius: float, kind: str, title: str = "") -> None:
-        """Draw a dot."""
-        place = {"cx": f"{x:.1f}", "cy": f"{y:.1f}", "r": radius}
-        self.marks.append(Mark("circle", {**place, "class": f"dot {kind}"}, title=title))
+    def add(self, tag: str, kind: str, text: str = "", title: str = "", **attributes: object) -> None:
+        """Draw an element of a CSS class."""
+        self.marks.append(Mark(tag, {**attributes, "class": kind}, text, title))
 
 
 class Scale:
@@ -62,7 +57,7 @@ class Scale:
     ([0.01, 0.1, 1.0, 10.0], [0.5, 1.0, 2.0, 5.0])
     """
 
-    def __init__(self, values: Sequence[float] | np.ndarray, *, log: bool = False, zero: bool = False) -> None:
+    def __init__(self, values: Numbers, *, log: bool = False, zero: bool = False) -> None:
         shown = np.asarray(values, dtype=np.float64)
         shown = shown[np.isfinite(shown) & ((shown > 0) | (not log))]
         low, high = (float(shown.min()), float(shown.max())) if shown.size else (1.0, 10.0)
@@ -75,7 +70,7 @@ class Scale:
         if zero and not log:
             self.low, self.high = self.low if low < 0 else 0.0, self.high if high > 0 else 0.0
 
-    def __call__(self, values: Sequence[float] | np.ndarray | float) -> np.ndarray:
+    def __call__(self, values: Numbers | float) -> np.ndarray:
         given = np.asarray(values, dtype=np.float64)
         if self.log:
             floor = np.maximum(given, self.low)
@@ -105,101 +100,77 @@ class Chart(Picture):
         super().__init__(label, _HEIGHT)
         self.x, self.y = x, y
         floor, right = _HEIGHT - _BOTTOM, _WIDTH - _RIGHT
-        for value, down in zip(y.ticks(), self.down(y.ticks()), strict=True):
-            self.path(f"M{_LEFT} {down:.1f}H{right}", "grid")
-            self.text(tick(value), _LEFT - 6, f"{down + 4:.1f}", "tick end")
-        for value, across in zip(x.ticks(), self.across(x.ticks()), strict=True):
-            self.path(f"M{across:.1f} {floor}v4", "axis")
-            self.text(tick(value), f"{across:.1f}", floor + 17, "tick middle")
-        self.path(f"M{_LEFT} {floor}H{right}", "axis")
-        self.text(x_label, (_LEFT + right) / 2, _HEIGHT - 8, "label middle")
+        x_ticks, y_ticks = x.ticks(), y.ticks()
+        for value, down in zip(y_ticks, self.at([], y_ticks)[1], strict=True):
+            self.add("path", "grid", d=f"M{_LEFT} {down:.1f}H{right}")
+            self.add("text", "tick end", tick(value), x=_LEFT - 6, y=f"{down + 4:.1f}")
+        for value, across in zip(x_ticks, self.at(x_ticks, [])[0], strict=True):
+            self.add("path", "axis", d=f"M{across:.1f} {floor}v4")
+            self.add("text", "tick middle", tick(value), x=f"{across:.1f}", y=floor + 17)
+        self.add("path", "axis", d=f"M{_LEFT} {floor}H{right}")
+        self.add("text", "label middle", x_label, x=(_LEFT + right) / 2, y=_HEIGHT - 8)
         middle = (_TOP + floor) / 2
-        self.text(y_label, 14, middle, "label middle", transform=f"rotate(-90 14 {middle})")
+        self.add("text", "label middle", y_label, x=14, y=middle, transform=f"rotate(-90 14 {middle})")
 
-    def across(self, xs: Sequence[float] | np.ndarray) -> np.ndarray:
-        """Return where values of x lie in the picture."""
-        return np.atleast_1d(_LEFT + self.x(xs) * (_WIDTH - _LEFT - _RIGHT))
+    def at(self, xs: Numbers, ys: Numbers) -> tuple[np.ndarray, np.ndarray]:
+        """Return where values lie in the picture."""
+        across = _LEFT + self.x(xs) * (_WIDTH - _LEFT - _RIGHT)
+        return across, _HEIGHT - _BOTTOM - self.y(ys) * (_HEIGHT - _TOP - _BOTTOM)
 
-    def down(self, ys: Sequence[float] | np.ndarray) -> np.ndarray:
-        """Return where values of y lie in the picture."""
-        return np.atleast_1d(_HEIGHT - _BOTTOM - self.y(ys) * (_HEIGHT - _TOP - _BOTTOM))
+    def line(self, xs: Numbers, ys: Numbers, kind: str, end: str = "") -> None:
+        """Draw a line through points; with ``end="Z"`` it returns to the first one and encloses an area."""
+        points = "L".join(f"{across:.1f} {down:.1f}" for across, down in zip(*self.at(xs, ys), strict=True))
+        self.add("path", kind, d=f"M{points}{end}")
 
-    def line(self, xs: Sequence[float] | np.ndarray, ys: Sequence[float] | np.ndarray, kind: str) -> None:
-        """Draw a line through points."""
-        self.path(f"M{_points(self.across(xs), self.down(ys))}", f"line {kind}")
-
-    def dots(
-        self,
-        xs: Sequence[float] | np.ndarray,
-        ys: Sequence[float] | np.ndarray,
-        kind: str,
-        titles: Sequence[str],
-        radius: float = 3,
-    ) -> None:
+    def dots(self, xs: Numbers, ys: Numbers, kind: str, titles: Sequence[str], radius: float = 3) -> None:
         """Draw dots, each with a title."""
-        for across, down, title in zip(self.across(xs), self.down(ys), titles, strict=True):
-            self.dot(across, down, radius, kind, title)
+        for across, down, title in zip(*self.at(xs, ys), titles, strict=True):
+            self.add("circle", f"dot {kind}", title=title, cx=f"{across:.1f}", cy=f"{down:.1f}", r=radius)
 
-    def bars_up(self, xs: np.ndarray, low: np.ndarray, high: np.ndarray, kind: str) -> None:
+    def whiskers(self, xs: np.ndarray, low: np.ndarray, high: np.ndarray, kind: str) -> None:
         """Draw a vertical line from ``low`` to ``high`` at every x."""
-        places = zip(self.across(xs), self.down(low), self.down(high), strict=True)
-        self.path("".join(f"M{a:.1f} {start:.1f}V{end:.1f}" for a, start, end in places), f"whisker {kind}")
-
-    def band(self, xs: Sequence[float], low: np.ndarray, high: np.ndarray, kind: str) -> None:
-        """Fill the area between two lines."""
-        across = self.across(xs)
-        outline = np.append(across, across[::-1]), np.append(self.down(high), self.down(low)[::-1])
-        self.path(f"M{_points(*outline)}Z", f"band {kind}")
+        places = zip(*self.at(xs, low), self.at(xs, high)[1], strict=True)
+        d = "".join(f"M{across:.1f} {start:.1f}V{end:.1f}" for across, start, end in places)
+        self.add("path", f"whisker {kind}", d=d)
 
     def marker(self, name: str, value: float) -> None:
         """Draw a vertical line that the script can move: its ``data`` attributes hold the ends of the axis."""
-        ends = {"data-left": _LEFT, "data-right": _WIDTH - _RIGHT, "data-low": self.x.low, "data-high": self.x.high}
-        moved = f"translate({self.across([value])[0]:.1f} 0)"
-        self.path(f"M0 {_TOP}V{_HEIGHT - _BOTTOM}", "marker", transform=moved, id=name, **ends)
-
-
-def _points(across: np.ndarray, down: np.ndarray) -> str:
-    return "L".join(f"{a:.1f} {d:.1f}" for a, d in zip(across, down, strict=True))
+        attributes: dict[str, Any] = {"d": f"M0 {_TOP}V{_HEIGHT - _BOTTOM}", "id": name}
+        attributes |= {"transform": f"translate({self.at([value], [])[0][0]:.1f} 0)", "data-left": _LEFT}
+        attributes |= {"data-right": _WIDTH - _RIGHT, "data-low": self.x.low, "data-high": self.x.high}
+        self.add("path", "marker", **attributes)
 
 
 def bars(
-    label: str,
-    names: Sequence[str],
-    values: Sequence[float] | np.ndarray,
-    x_label: str,
-    *,
-    intervals: Sequence[tuple[float, float]] = (),
-    zero: bool = True,
+    label: str, names: Sequence[str], values: Numbers, x_label: str, *, intervals: np.ndarray | None = None
 ) -> Picture:
-    """Return a picture with a row for every name: a bar, or a dot with an interval where intervals are given."""
-    left, row, top = 178, 24, 8
+    """Return a picture with a row for every name: a bar, or a dot with an interval where intervals (n, 2) are given."""
+    left, right, row, top = 178, _WIDTH - _RIGHT, 24, 8
     floor = top + row * len(names)
-    limits = [value for interval in intervals for value in interval]
-    scale = Scale([*map(float, values), *limits], zero=zero)
-    right = _WIDTH - _RIGHT
-
-    def at(value: float) -> float:
-        return left + float(scale(value)) * (right - left)
-
+    scale = Scale(np.append(values, [] if intervals is None else intervals), zero=intervals is None)
     picture = Picture(label, floor + 44)
-    for value in scale.ticks(4):
-        picture.path(f"M{at(value):.1f} {top}V{floor}", "grid")
-        picture.text(tick(value), f"{at(value):.1f}", floor + 16, "tick middle")
-    for i, (name, shown, value) in enumerate(zip(names, shortened(names), map(float, values), strict=True)):
+    ticks = scale.ticks(4)
+    for value, across in zip(ticks, left + scale(ticks) * (right - left), strict=True):
+        picture.add("path", "grid", d=f"M{across:.1f} {top}V{floor}")
+        picture.add("text", "tick middle", tick(value), x=f"{across:.1f}", y=floor + 16)
+    # Where each bar begins and ends: at 0 and its value, or at the ends of its interval.
+    ends = np.column_stack([np.zeros(len(names)), values]) if intervals is None else intervals
+    ends = np.sort(left + scale(ends) * (right - left), axis=1)
+    middles = left + scale(values) * (right - left)
+    rows = zip(names, shortened(names), values, middles, ends, strict=True)
+    for i, (name, shown, value, middle, (start, end)) in enumerate(rows):
         y = top + row * (i + 0.5)
-        picture.text(shown, left - 8, y + 4, "tick end name", title=name)
-        title = f"{name}: {number(value)}"
-        if intervals:
-            low, high = intervals[i]
-            if np.isfinite([low, high]).all():
-                ends = f"M{at(low):.1f} {y - 5}v10M{at(low):.1f} {y}H{at(high):.1f}M{at(high):.1f} {y - 5}v10"
-                picture.path(ends, "whisker c1")
-            picture.dot(at(value), y, 4, "c1", title)
-        else:
-            start, end = sorted((at(0.0), at(value)))
-            place = {"x": f"{start:.1f}", "y": y - 8, "width": f"{end - start:.1f}", "height": 16}
-            picture.marks.append(Mark("rect", {**place, "class": "bar c1"}, title=title))
-    picture.text(x_label, right, floor + 36, "label end")
+        picture.add("text", "tick end name", shown, name, x=left - 8, y=y + 4)
+        title = f"{name}: {number(float(value))}"
+        if intervals is None:
+            width = f"{end - start:.1f}"
+            picture.add("rect", "bar c1", title=title, x=f"{start:.1f}", y=y - 8, width=width, height=16)
+            continue
+        if np.isfinite([start, end]).all():
+            d = f"M{start:.1f} {y - 5}v10M{start:.1f} {y}H{end:.1f}M{end:.1f} {y - 5}v10"
+            picture.add("path", "whisker c1", d=d)
+        picture.add("circle", "dot c1", title=title, cx=f"{middle:.1f}", cy=y, r=4)
+    picture.add("text", "label end", x_label, x=right, y=floor + 36)
     return picture
 
 
