@@ -10,9 +10,7 @@ import pytest
 
 from filters_by_hand import polynomial
 from svnn.functional import hard_threshold
-from svnn.stability._norms import Spectrum
-from svnn.stability.filters._bounds import filter_bound
-from svnn.stability.filters._constants import lipschitz
+from svnn.stability import Spectrum, filter_bound, lipschitz
 from svnn.stability.paper._perturbation import (
     hard_threshold_rate,
     perturbation_rate,
