@@ -9,8 +9,9 @@ import numpy as np
 from svnn._types import Matrix, MatrixLike
 from svnn.functional._lanczos import extreme_values
 from svnn.functional._matrix import numpy_matrix
+from svnn.operators import CSROperator
 from svnn.stability._inputs import FilterLike, ProbabilityLike, check_numbers, coefficients, dense, same_shape
-from svnn.stability._network import SPARSE_COST, bank_on
+from svnn.stability._network import SPARSE_COST, apply_bank
 from svnn.stability._responses import derivative, gain, lipschitz, recentred
 from svnn.stability._sparsification import entries, entry_moments
 from svnn.stability._spectrum import FAILURE, ROUNDING, Spectrum, frobenius, lanczos_error
@@ -193,13 +194,13 @@ def _lanczos_change(h: np.ndarray, A: Matrix, B: Matrix, steps: int) -> float:
     """Return a bound on the norm of the change of a bank that fails with probability ``FAILURE`` at most."""
     weight = h if h.shape[1] <= h.shape[2] else h.transpose(0, 2, 1)
     adjoint = weight.transpose(0, 2, 1)
-    before, after = bank_on(A), bank_on(B)
+    before, after = (C if isinstance(C, np.ndarray) else CSROperator.from_scipy(C) for C in (A, B))
     n, narrow = A.shape[0], weight.shape[1]
 
     def product(x: np.ndarray) -> np.ndarray:
         y = x.reshape(1, n, narrow)
         for w in (weight, adjoint):
-            y = after(y, w) - before(y, w)
+            y = apply_bank(after, y, w) - apply_bank(before, y, w)
         return y.ravel()
 
     _, top, exact = extreme_values(product, n * narrow, steps)

@@ -7,12 +7,13 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
+from functools import partial
 from typing import TYPE_CHECKING, Any, NamedTuple, TypeAlias, cast
 
 import numpy as np
 import scipy.sparse as sp
 import torch
-from torch import Tensor, nn
+from torch import nn
 
 from svnn._types import DataLike, HasCovariance, Matrix, MatrixLike
 from svnn.covariance._resolve import shift_matrix
@@ -73,16 +74,16 @@ class Parts:
 
     The outputs of the ``networks`` are averaged with the ``weights``; what remains to 1 is the weight of a linear
     function, which does not depend on the covariance. ``units`` are the standard deviations of the targets, by which
-    outputs are multiplied. ``standardised`` turns data into signals (t, N, F). For a plain module ``scale`` and
-    ``standardised`` are None.
+    outputs are multiplied. ``signals`` turns data for N nodes into what the first layer takes, of shape (t, N, F).
+    ``scale`` is what covariances are divided by, None for a plain module.
     """
 
     networks: list[SVNN]
     weights: np.ndarray
+    signals: Callable[[DataLike, int], np.ndarray]
     use: str = "covariance"
     scale: float | None = None
     units: np.ndarray | float = 1.0
-    standardised: Callable[[DataLike], np.ndarray] | None = None
 
 
 def trained_use(model: Any) -> str:
@@ -99,15 +100,15 @@ def parts_of(model: Network) -> Parts:
     networks = module.networks if isinstance(module, Members) else [module]
     weights = to_numpy(module.weights)[: len(networks)] if isinstance(module, Members) else np.ones(1)
     if isinstance(model, (SVNN, Members)):
-        return Parts(networks, weights)
+        return Parts(networks, weights, partial(_module_signals, networks[0]))
     targets = getattr(model._targets, "standardizer", None)  # labels have none
     return Parts(
         networks,
         weights,
+        lambda X, _: np.asarray(model._standardizer(model._signals(X)), dtype=np.float64),
         trained_use(model),
         model._scale,
         1.0 if targets is None else np.reshape(targets.scale, (-1, 1)),
-        lambda X: np.asarray(model._standardizer(model._signals(X)), dtype=np.float64),
     )
 
 
@@ -150,12 +151,10 @@ def _fast_to_multiply(C: Matrix) -> Matrix:
     return sp.csr_array(C) if n > _DENSE_LIMIT and SPARSE_COST * np.count_nonzero(C) < n * n else C
 
 
-def signals_of(parts: Parts, X: DataLike, n_nodes: int) -> np.ndarray:
-    """Return data as the first layer takes it: signals (t, N, F), standardised where the model does that."""
-    if parts.standardised is not None:
-        return parts.standardised(X)
+def _module_signals(network: SVNN, X: DataLike, n_nodes: int) -> np.ndarray:
+    """Return signals (…, N, F) as the first layer of a plain module takes them, of shape (t, N, F)."""
     x = np.asarray(to_numpy(X), dtype=np.float64)
-    first: Any = parts.networks[0].filters[0]
+    first: Any = network.filters[0]
     expected = (n_nodes, int(first.in_features))
     if x.shape[-2:] != expected or not x.size:
         raise ValueError(f"X must have shape (..., {expected[0]}, {expected[1]}), got {x.shape}.")
@@ -167,13 +166,16 @@ def folded_layers(network: SVNN) -> list[Layer]:
     layers = []
     pairs: Any = zip(network.filters, network.norms, strict=True)  # torch knows its submodules as modules only
     for layer, norm in pairs:
-        weight = _double(layer.weight)
+        weight = to_numpy(layer.weight.double())
         if not np.isfinite(weight).all():
             raise ValueError("the network has NaN or infinite weights.")
-        bias = np.zeros(weight.shape[2]) if layer.bias is None else _double(layer.bias)
+        bias = np.zeros(weight.shape[2]) if layer.bias is None else to_numpy(layer.bias.double())
         if getattr(norm, "running_var", None) is not None:
-            factor = _double(norm.weight) / np.sqrt(_double(norm.running_var) + norm.eps)
-            weight, bias = weight * factor, _double(norm.bias) + (bias - _double(norm.running_mean)) * factor
+            factor = to_numpy(norm.weight.double()) / np.sqrt(to_numpy(norm.running_var.double()) + norm.eps)
+            weight, bias = (
+                weight * factor,
+                to_numpy(norm.bias.double()) + (bias - to_numpy(norm.running_mean.double())) * factor,
+            )
         layers.append(Layer(weight, bias))
     return layers
 
@@ -192,44 +194,31 @@ def output_slopes(network: SVNN, n_nodes: int, units: np.ndarray | float) -> tup
     """Return Lipschitz constants of the readout, a linear map of (N, F) embeddings, and of the head in ``units``."""
     readout = {"flatten": 1.0, "mean": float(1 / np.sqrt(n_nodes))}.get(network.readout.kind)
     if readout is None:
-        readout = float(np.linalg.norm(_double(network.readout.weight), 2) / n_nodes)
+        readout = float(np.linalg.norm(to_numpy(network.readout.weight.double()), 2) / n_nodes)
     head = 1.0
     parts: list[Any] = list(network.head)
     for part in parts[:-1]:
         linear = isinstance(part, nn.Linear)
-        head *= float(np.linalg.norm(_double(part.weight), 2)) if linear else activation_slope(part)
-    return readout, float(head * np.linalg.norm(units * _double(parts[-1].weight), 2))
+        head *= float(np.linalg.norm(to_numpy(part.weight.double()), 2)) if linear else activation_slope(part)
+    return readout, float(head * np.linalg.norm(units * to_numpy(parts[-1].weight.double()), 2))
 
 
-def bank_on(C: Matrix) -> Callable[[np.ndarray, np.ndarray], np.ndarray]:
-    """Return a function of signals (t, N, in) and weights (K + 1, in, out) that filters them on C: (t, N, out)."""
+def apply_bank(C: np.ndarray | CSROperator, x: np.ndarray, weight: np.ndarray) -> np.ndarray:
+    """Return signals (t, N, in) after a bank of filters (K + 1, in, out) on C, of shape (t, N, out)."""
     if not isinstance(C, np.ndarray):
-        operator = CSROperator.from_scipy(C)  # which is several times faster than the products of scipy
-
-        def sparse_bank(x: np.ndarray, weight: np.ndarray) -> np.ndarray:
-            tensors = (torch.from_numpy(np.ascontiguousarray(array)) for array in (x, weight))
-            return operator.filter(*tensors).numpy()
-
-        return sparse_bank
-
-    def dense_bank(x: np.ndarray, weight: np.ndarray) -> np.ndarray:
-        n, (n_in, n_out) = len(C), weight.shape[1:]
-        # Nodes first, so that the shift of all signals is one product. The narrower side of the bank is shifted.
-        nodes = np.ascontiguousarray(x.swapaxes(0, 1)).reshape(-1, n_in)
-        y = nodes @ weight[0 if n_in <= n_out else -1]
-        for k in range(1, len(weight)):
-            if n_in <= n_out:
-                nodes = (C @ nodes.reshape(n, -1)).reshape(-1, n_in)
-                y += nodes @ weight[k]
-            else:
-                y = (C @ y.reshape(n, -1)).reshape(-1, n_out) + nodes @ weight[-1 - k]
-        return np.ascontiguousarray(y.reshape(n, -1, n_out).swapaxes(0, 1))
-
-    return dense_bank
-
-
-def _double(tensor: Tensor) -> np.ndarray:
-    return to_numpy(tensor).astype(np.float64)
+        tensors = (torch.from_numpy(np.ascontiguousarray(array)) for array in (x, weight))
+        return C.filter(*tensors).numpy()
+    n, (n_in, n_out) = len(C), weight.shape[1:]
+    # Nodes first, so that the shift of all signals is one product. The narrower side of the bank is shifted.
+    nodes = np.ascontiguousarray(x.swapaxes(0, 1)).reshape(-1, n_in)
+    y = nodes @ weight[0 if n_in <= n_out else -1]
+    for k in range(1, len(weight)):
+        if n_in <= n_out:
+            nodes = (C @ nodes.reshape(n, -1)).reshape(-1, n_in)
+            y += nodes @ weight[k]
+        else:
+            y = (C @ y.reshape(n, -1)).reshape(-1, n_out) + nodes @ weight[-1 - k]
+    return np.ascontiguousarray(y.reshape(n, -1, n_out).swapaxes(0, 1))
 
 
 # -- frequency responses ---------------------------------------------------------------------------

@@ -79,13 +79,13 @@ class Spectrum:
         (-1.0, 3.0, 3.0)
         """
         matrix = numpy_matrix(C)
-        # Squares of very large or very small entries are no numbers. Powers of two are divided by without rounding.
-        unit = float(power_of_two(np.abs(matrix if isinstance(matrix, np.ndarray) else matrix.data).max(initial=0.0)))
-        matrix = matrix if unit == 1 else matrix / unit
         if matrix.shape[0] <= _EXACT_LIMIT:
-            values = unit * np.linalg.eigvalsh(matrix if isinstance(matrix, np.ndarray) else matrix.toarray())
+            values = np.linalg.eigvalsh(matrix if isinstance(matrix, np.ndarray) else matrix.toarray())
             slack = ROUNDING * np.abs(values).max()
             return cls(float(values[0] - slack), float(values[-1] + slack), values)
+        # Squares of very large or very small entries overflow or vanish. Dividing by a power of two rounds nothing.
+        unit = float(power_of_two(np.abs(matrix if isinstance(matrix, np.ndarray) else matrix.data).max(initial=0.0)))
+        matrix = matrix if unit == 1 else matrix / unit
         low, high = _gershgorin(matrix)
         radius = frobenius(matrix)
         low, high = max(low, -radius), min(high, radius)
