@@ -172,10 +172,8 @@ def folded_layers(network: SVNN) -> list[Layer]:
         bias = np.zeros(weight.shape[2]) if layer.bias is None else to_numpy(layer.bias.double())
         if getattr(norm, "running_var", None) is not None:
             factor = to_numpy(norm.weight.double()) / np.sqrt(to_numpy(norm.running_var.double()) + norm.eps)
-            weight, bias = (
-                weight * factor,
-                to_numpy(norm.bias.double()) + (bias - to_numpy(norm.running_mean.double())) * factor,
-            )
+            mean = to_numpy(norm.running_mean.double())
+            weight, bias = weight * factor, to_numpy(norm.bias.double()) + (bias - mean) * factor
         layers.append(Layer(weight, bias))
     return layers
 
