@@ -290,7 +290,6 @@ def largest_filter_change(model: Network, C: MatrixLike, C_hat: MatrixLike) -> f
         --------
         >>> import numpy as np
         >>> from svnn.nn import SVNN
-    from svnn.operators import CSROperator
         >>> network = SVNN(1, 1, hidden=(4, 4), order=1, normalize=False)
         >>> round(largest_filter_change(network, np.eye(3), np.eye(3)), 12)
         0.0
