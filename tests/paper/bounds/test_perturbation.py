@@ -16,9 +16,7 @@ from svnn.paper._perturbation import (
     soft_threshold_rate,
     vnn_rate,
 )
-from svnn.stability._norms import Spectrum
-from svnn.stability.filters._bounds import filter_bound
-from svnn.stability.filters._constants import lipschitz
+from svnn.stability import Spectrum, filter_bound, lipschitz
 
 
 def test_formulas_as_printed():
