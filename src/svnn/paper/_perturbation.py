@@ -1,7 +1,7 @@
 """Bounds on a slightly different matrix, as printed.
 
-Filters (Prop. 2), also on thresholded covariances (Thms. 3 and 4), networks (Thm. 2), principal components (Lemma 1) and
-sparse ones (Prop. 1).
+Filters (Prop. 2), also on thresholded covariances (Thms. 3 and 4), networks (Thm. 2), and principal components (Lemma
+1, sparse ones in Prop. 1).
 """
 
 from __future__ import annotations

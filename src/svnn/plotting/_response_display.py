@@ -13,7 +13,7 @@ from svnn.stability import network_response
 
 if TYPE_CHECKING:
     from svnn.plotting._display import Axes
-    from svnn.stability.networks._network_parts import FittedNetwork
+    from svnn.stability._network import FittedNetwork
 
 #: Features up to which all eigenvalues are found, and how many of the largest are beyond.
 _MOST_DECOMPOSED, _LARGEST = 3000, 100

@@ -1,4 +1,4 @@
-"""The formulas of Lemma 1, Props. 1 and 2 and Thms. 2 to 4 as printed, and the counter-examples that show them to be no bounds.
+"""Lemma 1, Props. 1 and 2 and Thms. 2 to 4 as printed, and the counter-examples that show them to be no bounds.
 
 Others are pinned where they belong: the interval of Def. 1 in ``filters/test_bounds.py``, Thm. 2 in
 ``networks/test_certificate.py``, the probability of Thm. 1 in ``test_sampling.py``, the generalised Fourier sum in
@@ -18,9 +18,7 @@ from svnn.paper._perturbation import (
     sparse_pca_rate,
     vnn_rate,
 )
-from svnn.stability._norms import Spectrum
-from svnn.stability.filters._bounds import filter_bound
-from svnn.stability.filters._constants import lipschitz
+from svnn.stability import Spectrum, filter_bound, lipschitz
 
 
 def test_formulas_as_printed():
@@ -145,7 +143,7 @@ def test_pca_rates_fall_with_the_units_and_pca_does_not(rng, scale):
     assert change > pca_rate(50, scale * lam, constant=5) and change > sparse_pca_rate(50, scale * lam, c0=1)
 
 
-def test_bad_input_is_named():
+def test_bad_eigenvalues_are_named():
     with pytest.raises(ValueError, match="eigenvalues"):
         pca_rate(10, [1.0])
     with pytest.raises(ValueError, match="eigenvalues"):

@@ -11,11 +11,13 @@ from realisations import covariance, keep_probabilities
 from strategies import seeds
 from svnn.functional import sparsify
 from svnn.paper._sampling import stochastic_filter_rate
-from svnn.stability.filters._bounds import stochastic_bound
-from svnn.stability.filters._constants import generalized_lipschitz
-from svnn.stability.filters._expected import expected_error
-from svnn.stability.filters._monte_carlo import monte_carlo_error
-from svnn.stability.filters._sparsification import sparsification_error
+from svnn.stability import (
+    expected_error,
+    generalized_lipschitz,
+    monte_carlo_error,
+    sparsification_error,
+    stochastic_bound,
+)
 
 N, c = 100, 1e-4
 CUBE = [0.0, 0.0, 0.0, 1.0]
