@@ -18,7 +18,7 @@ SPLIT_RATIOS = (1.5, 2.0, 3.0, 4.0, 5.0, 6.0, 8.0, 10.0)
 
 
 def load_genes(name: str, root: PathLike | None = None) -> Bunch:
-    """Load gene expression of two kinds of tumour; a row is a sample of tissue, a column is a gene.
+    """Load gene expression of two types of tumour; a row is a sample of tissue, a column is a gene.
 
     Parameters
     ----------
@@ -33,7 +33,7 @@ def load_genes(name: str, root: PathLike | None = None) -> Bunch:
     -------
     Bunch with
         X : float32 array of shape (t, N)
-        y : int array of shape (t,), the kind of tumour as a position in ``target_names``
+        y : int array of shape (t,), the type of tumour as a position in ``target_names``
         groups, split : None
         feature_names, target_names, DESCR
 

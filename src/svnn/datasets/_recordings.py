@@ -74,7 +74,7 @@ def check_window(window: int, overlap: float) -> int:
 def split_by_groups(
     groups: ArrayLike, *, validation: Collection[int | str] = (), test: Collection[int | str] = ()
 ) -> np.ndarray:
-    """Say for every row whether it is for training, validation or testing, the same for all rows of a group.
+    """Return "train", "validation" or "test" for every row, the same for all rows of a group.
 
     Parameters
     ----------

@@ -43,7 +43,7 @@ def make_large_cov(n_samples: int = 1000, n_features: int = 100, random_state: R
     """Draw a regression problem with large covariances; a row is a sample, a column is a Gaussian feature.
 
     It is the data set that the paper calls LargeCov: the covariance is dense, and one common factor explains about
-    three quarters of every variance. (The data released with the paper has the same kind of features, but its targets
+    three quarters of every variance. (The data released with the paper has similar features, but its targets
     vary less than these coefficients imply.)
 
     Returns
@@ -124,7 +124,7 @@ def load_released(name: str, root: PathLike | None = None) -> Bunch:
 
     See Also
     --------
-    make_sparse_cov, make_large_cov, make_small_cov : new data of the same kinds, with the true covariance.
+    make_sparse_cov, make_large_cov, make_small_cov : new data with the same properties, and the true covariance.
 
     Examples
     --------

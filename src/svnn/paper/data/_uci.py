@@ -22,7 +22,7 @@ _SPOOL = 256 * 2**20
 class Source:
     """A data set that the UCI repository publishes as a zip of many files.
 
-    ``key`` is our own name for it; ``title``, ``number`` and ``slug`` are UCI's. ``expected`` describes the files in
+    ``key`` is its name in svnn; ``title``, ``number`` and ``slug`` are UCI's. ``expected`` describes the files in
     messages. ``member`` is a regular expression for the path of one of them, whose groups are the numbers that identify
     the file, and ``pattern`` a glob pattern for the same files below ``inner``, the folder of the zip that has them.
     """

@@ -86,7 +86,7 @@ MODELS = (*BASELINES, *NETWORKS, *LIBRARY)
 
 @dataclass(frozen=True, kw_only=True)
 class RealSettings(Settings):
-    """How all models are trained on real data (Sec. V-E). The batch size is ours; the paper does not give it."""
+    """Training of all models on real data (Sec. V-E). The batch size is ours; the paper does not give it."""
 
     lr: float = 0.01
     weight_decay: float = 1e-5
@@ -144,7 +144,7 @@ def build(model: str, classes: bool, config: Config, training: RealSettings, see
         "random_state": seed,
     }
     if model in LIBRARY:
-        # Its own schedule is far shorter than the paper's.
+        # The default schedule of the library is far shorter than the paper's.
         return network(
             covariance=LIBRARY[model],
             device="cpu",
@@ -194,7 +194,7 @@ WIDTHS = {"SparseCov": 13, "LargeCov": 32, "SmallCov": 32}
 
 @dataclass(frozen=True, kw_only=True)
 class SyntheticSettings(Settings):
-    """How networks are trained on synthetic data (Sec. V-E).
+    """Training of networks on synthetic data (Sec. V-E).
 
     The order K and the batch size are ours; the paper does not give them.
     """

@@ -159,10 +159,10 @@ def panels(
     figure, axes = subplots(-(-len(names) // columns), columns, width=width, height=height, sharex=sharex)
     for axis in axes.flat[len(names) :]:
         axis.set_visible(False)
-    found = dict(zip(names, axes.flat, strict=False))
-    for name, axis in found.items():
+    by_name = dict(zip(names, axes.flat, strict=False))
+    for name, axis in by_name.items():
         axis.set_title(name)
-    return figure, found
+    return figure, by_name
 
 
 def curve(axis: Axes, summary: pd.DataFrame, x: str, y: str, *, label: str, look: Look, base: float = 0.0) -> None:
@@ -221,7 +221,7 @@ def legend_below(figure: Figure, axis: Axes, most: int = 6, note: str = MEDIANS)
 
 
 def label_ends(axis: Axes, ends: Sequence[tuple[str, float, str]], gap: float) -> None:
-    """Write a name beside the right end of every line, in its colour, at least ``gap`` apart and so in another height.
+    """Write a name beside the right end of every line, in its colour; names are at least ``gap`` apart.
 
     ``ends`` holds names, heights and colours. Of lines that end at the same height the first is written on top.
     """

@@ -43,7 +43,7 @@ class Split:
 
     @property
     def classes(self) -> bool:
-        """Whether the targets are classes."""
+        """True where the targets are classes, not numbers."""
         return not lower_is_better(self.name)
 
     def score(self, predicted: np.ndarray, part: str = "test") -> float:
@@ -78,7 +78,7 @@ def proper_name(name: str) -> str:
 
 
 def lower_is_better(name: str) -> bool:
-    """Say whether the score of a data set is an error.
+    """Return whether the score of a data set is an error.
 
     Examples
     --------
@@ -199,7 +199,7 @@ def take_times(dataset: str, model: str, config: Config, settings: TimedSettings
 
     ``predict_seconds`` is the time of ``predict``, which runs in double precision and includes all that happens before
     the network. Covariance networks also have ``forward_seconds``, the time of the network alone in single precision,
-    and ``backend``, the kind of operator that applied the covariance. The times do not depend on the weights, so one
+    and ``backend``, the type of the operator that applied the covariance. Times do not depend on the weights, so one
     epoch of training is enough. ``setup_seconds`` is the time of that epoch and of the covariance or the reduction.
     """
     split = load_split(dataset, 0, settings.seed, settings.limit)

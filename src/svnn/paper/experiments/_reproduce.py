@@ -1,4 +1,4 @@
-"""``svnn reproduce``: run an experiment, write its tables and plots, and say where they are."""
+"""``svnn reproduce``: check a request, run the experiments, write their tables and plots, and print where they are."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ from svnn.paper.experiments._runner import Outcome, RunFolder, Settings, check_f
 
 @dataclass(frozen=True)
 class Request:
-    """What the user asked for; ``svnn reproduce --help`` explains each field."""
+    """The options of ``svnn reproduce``, whose ``--help`` explains each of them."""
 
     name: str
     out: Path | None = None
@@ -47,7 +47,7 @@ class Prepared:
 
 
 def prepare(request: Request) -> list[Prepared]:
-    """Check all that was asked for, and write nothing."""
+    """Check a request without writing anything, and return the experiments to run."""
     if request.name != "all" and request.name not in EXPERIMENTS:
         raise ValueError(f"{request.name!r} is not an experiment; `svnn reproduce --list` shows all of them.")
     check_seed(request.seed)
@@ -93,7 +93,7 @@ def run_prepared(prepared: Sequence[Prepared], request: Request) -> int:
 
 
 def _modules(request: Request) -> dict[str, ModuleType]:
-    """Return the modules of the experiments, after a look at the names of the data sets."""
+    """Return the modules of the experiments; raise an error where a data set of ``--datasets`` belongs to none."""
     names = list(EXPERIMENTS) if request.name == "all" else [request.name]
     modules = {name: importlib.import_module(f"svnn.paper.experiments.{name.replace('-', '_')}") for name in names}
     if request.datasets is not None:
@@ -126,8 +126,7 @@ def _settings(name: str, module: ModuleType, request: Request) -> Settings | Non
 def _present(name: str, known: Sequence[str], wanted: Sequence[str] | None) -> tuple[str, ...]:
     """Return the data sets to use.
 
-    It is an error where the files of a data set are not there and the user asked for it by name. Otherwise the data
-    set is skipped, and a line says so.
+    A data set without files is an error where it was requested by name; otherwise it is skipped, and a line says so.
     """
     from svnn.paper.experiments._real_data import missing
 
@@ -142,7 +141,7 @@ def _present(name: str, known: Sequence[str], wanted: Sequence[str] | None) -> t
 
 
 def report(done: Prepared, outcome: Outcome, screen: Console) -> list[Path]:
-    """Write the tables and plots of a finished run, print the main results, and say where the files are."""
+    """Write the tables and plots of a finished run, print the main results, and return the files."""
     import pandas as pd
 
     from svnn.paper.experiments import _output as output

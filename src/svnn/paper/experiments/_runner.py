@@ -102,7 +102,7 @@ def run(
     Returns
     -------
     Outcome
-        It does not depend on the workers, their number or where they are, nor on how often the run was interrupted.
+        It depends neither on the number and place of the workers nor on how often the run was interrupted.
     """
     store = RunFolder(folder)
     records = store.open(settings, fresh)

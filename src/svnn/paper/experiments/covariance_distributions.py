@@ -77,16 +77,16 @@ def tables(rows: pd.DataFrame, settings: HistogramSettings) -> Tables:
     }
 
 
-def headline(found: Tables) -> Tables:
+def headline(frames: Tables) -> Tables:
     """Return the quantiles, and the sizes of the data sets."""
-    return {"quantiles of |c| / max|c|": found["summary"], "sizes": found["sizes"]}
+    return {"quantiles of |c| / max|c|": frames["summary"], "sizes": frames["sizes"]}
 
 
-def plots(found: Tables, settings: HistogramSettings) -> output.Figures:
+def plots(frames: Tables, settings: HistogramSettings) -> output.Figures:
     """Return a panel for every data set."""
-    medians = found["summary"].set_index("dataset")["50% quantile"]
+    medians = frames["summary"].set_index("dataset")["50% quantile"]
     figure, axes = output.panels(list(medians.index), 3, width=3.2, height=2.3, sharex=True)
-    for i, (dataset, bars) in enumerate(found["histograms"].groupby("dataset", sort=False)):
+    for i, (dataset, bars) in enumerate(frames["histograms"].groupby("dataset", sort=False)):
         axis = axes[dataset]
         colour = output.PALETTE[0] if dataset in MAKERS else output.PALETTE[1]
         axis.bar(bars["at"], 100 * bars["share"], width=1 / len(bars), align="edge", color=colour)

@@ -85,21 +85,21 @@ def tables(rows: pd.DataFrame, settings: ResponseSettings) -> Tables:
     }
 
 
-def headline(found: Tables) -> Tables:
+def headline(frames: Tables) -> Tables:
     """Return the range of each response, and its steepest slope between neighbouring points."""
     out = []
-    for kind, part in found["curves"].groupby("kind", sort=False):
+    for kind, part in frames["curves"].groupby("kind", sort=False):
         part = part.sort_values("lam", kind="stable")
         steepest = (part["h"].diff() / part["lam"].diff().clip(lower=1e-12)).abs().max()
         out.append({"response": kind, "range": np.ptp(part["h"]), "steepest slope": steepest})
     return {"responses": pd.DataFrame(out)}
 
 
-def plots(found: Tables, settings: ResponseSettings) -> output.Figures:
+def plots(frames: Tables, settings: ResponseSettings) -> output.Figures:
     """Return PCA beside trained filters, and the response over two eigenvalues."""
     return {
-        "frequency_responses": _draw_curves(found["curves"], settings),
-        "generalized_response": _draw_surface(found["surface"]),
+        "frequency_responses": _draw_curves(frames["curves"], settings),
+        "generalized_response": _draw_surface(frames["surface"]),
     }
 
 

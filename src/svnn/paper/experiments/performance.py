@@ -73,26 +73,26 @@ def join_times(timings: pd.DataFrame, labels: Sequence[str], columns: Sequence[s
     return fits.merge(measured, how="left", on=list(labels))
 
 
-def headline(found: Tables) -> Tables:
+def headline(frames: Tables) -> Tables:
     """Return the score, the density and the times, with a table for every data set."""
     out = {}
-    for dataset, part in _with_times(found).groupby("dataset", sort=False):
+    for dataset, part in _with_times(frames).groupby("dataset", sort=False):
         scores = {f"{metric(dataset)}_{kind}": part[f"score_{kind}"] for kind in ("mean", "std")}
         times = {"forward (ms)": 1e3 * part["forward_seconds"], "fit (s)": part["fit_seconds_mean"]}
         out[dataset] = pd.DataFrame({"model": part["model"], **scores, "density": part["density_mean"], **times})
     return out
 
 
-def _with_times(found: Tables) -> pd.DataFrame:
-    return found["summary"].merge(found["times"], how="left", on=["dataset", "model"])
+def _with_times(frames: Tables) -> pd.DataFrame:
+    return frames["summary"].merge(frames["times"], how="left", on=["dataset", "model"])
 
 
-def plots(found: Tables, settings: PerformanceSettings) -> output.Figures:
+def plots(frames: Tables, settings: PerformanceSettings) -> output.Figures:
     """Return scores and times side by side: a row of panels each, a column for every data set, a line for a network.
 
     The band and the dashed line are the dense VNN's: what is inside it, or close to it, is no gain.
     """
-    known = _with_times(found)
+    known = _with_times(frames)
     datasets, models = known["dataset"].unique(), list(known["model"].unique())
     looks = output.looks(list(dict.fromkeys(map(_family, models))))
     figure, axes = output.subplots(2, len(datasets), width=3.4, height=3.5, sharey=True)

@@ -66,27 +66,27 @@ def tables(rows: pd.DataFrame, settings: QSettings) -> Tables:
     }
 
 
-def headline(found: Tables) -> Tables:
+def headline(frames: Tables) -> Tables:
     """Return Q for small, middling and large covariances."""
-    wide = found["summary"].pivot(index="method", columns="mean", values="Q_mean")
+    wide = frames["summary"].pivot(index="method", columns="mean", values="Q_mean")
     nearest = [min(wide.columns, key=lambda mean: abs(mean - wanted)) for wanted in (0.2, 0.5, 0.8)]
-    wide = wide.loc[found["summary"]["method"].unique(), nearest]
+    wide = wide.loc[frames["summary"]["method"].unique(), nearest]
     wide.columns = [f"covariances about {mean:g}" for mean in nearest]
     return {"Q / N(N-1)": wide.reset_index()}
 
 
-def plots(found: Tables, settings: QSettings) -> output.Figures:
+def plots(frames: Tables, settings: QSettings) -> output.Figures:
     """Return what one entry adds to Q, and Q against the size of the covariances."""
     figure, axes = output.subplots(1, 2, width=4.4, height=3.3)
     left, right = axes[0]
-    left.plot(found["entries"]["c"], found["entries"]["q"], color=output.PALETTE[0])
+    left.plot(frames["entries"]["c"], frames["entries"]["q"], color=output.PALETTE[0])
     left.axvline(2 / 3, color=output.GREY, linestyle=":", linewidth=1.2)
     left.annotate("largest at 2/3", (2 / 3, 0.01), xytext=(-6, 0), textcoords="offset points", ha="right", fontsize=9)
     left.set_xlabel(r"$|\hat c_{in}| \,/\, \hat c_{\max}$")
     left.set_ylabel(r"$q_{in} \,/\, \hat c_{\max}^2$")
     left.set_title("ACV: what one entry adds to Q")
-    looks = output.looks(found["summary"]["method"].unique())
-    for name, part in found["summary"].groupby("method", sort=False):
+    looks = output.looks(frames["summary"]["method"].unique())
+    for name, part in frames["summary"].groupby("method", sort=False):
         output.curve(right, part, "mean", "Q", label=name, look={**looks[name], "markersize": 4})
     right.set_xlabel("mean of the covariances")
     right.set_ylabel("Q / N(N−1)")

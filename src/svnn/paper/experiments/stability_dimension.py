@@ -50,15 +50,15 @@ def tables(rows: pd.DataFrame, settings: DimensionSettings) -> Tables:
     return {"summary": pd.concat(ordered, ignore_index=True)}
 
 
-def headline(found: Tables) -> Tables:
+def headline(frames: Tables) -> Tables:
     """Return all changes at the largest N."""
-    summary = found["summary"]
+    summary = frames["summary"]
     N = summary["N"].max()
     estimates = summary[(summary["N"] == N) & ~summary["model"].isin(samples.TRUTH)]
     return {f"N = {N}": samples.means(estimates, samples.CHANGES)}
 
 
-def plots(found: Tables, settings: DimensionSettings) -> output.Figures:
+def plots(frames: Tables, settings: DimensionSettings) -> output.Figures:
     """Return the figure: changes of the error and of the embeddings, and the error of the covariance itself."""
     label = f"number of features N (T = {settings.T})"
-    return {"stability_dimension": samples.draw(found["summary"], "N", settings.features, label)}
+    return {"stability_dimension": samples.draw(frames["summary"], "N", settings.features, label)}

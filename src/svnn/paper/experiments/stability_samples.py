@@ -108,9 +108,9 @@ def tables(rows: pd.DataFrame, settings: SamplesSettings) -> Tables:
     return {"summary": summarise(rows, ["model", "T"], MEASURES, CHANGES)}
 
 
-def headline(found: Tables) -> Tables:
+def headline(frames: Tables) -> Tables:
     """Return the error and the change of the embeddings at the middle T."""
-    summary = found["summary"]
+    summary = frames["summary"]
     sizes = summary["T"].unique()
     T = sizes[len(sizes) // 2]
     return {f"T = {T}": means(summary[summary["T"] == T], ("mae", "embedding_error", "covariance_error"))}
@@ -121,9 +121,9 @@ def means(summary: pd.DataFrame, measures: Sequence[str]) -> pd.DataFrame:
     return summary[["model", *(f"{m}_{part}" for m in measures for part in ("mean", "std")), "density_mean"]]
 
 
-def plots(found: Tables, settings: SamplesSettings) -> output.Figures:
+def plots(frames: Tables, settings: SamplesSettings) -> output.Figures:
     """Return the figure: changes of the error and of the embeddings, and the error of the covariance itself."""
-    return {"stability_samples": draw(found["summary"], "T", settings.sizes, "number of samples T")}
+    return {"stability_samples": draw(frames["summary"], "T", settings.sizes, "number of samples T")}
 
 
 def draw(summary: pd.DataFrame, x: str, ticks: Sequence[int], label: str) -> output.Figure:
@@ -139,7 +139,7 @@ def draw(summary: pd.DataFrame, x: str, ticks: Sequence[int], label: str) -> out
     for name, part in estimates.groupby("model", sort=False):
         output.curve(first, part, x, "mae_change", label=name, look=looks[name])
         for axis, measure in zip(others, CHANGES[1:], strict=True):
-            if not (measure == "covariance_error" and "SVM" in name):  # those estimates are the networks' own
+            if not (measure == "covariance_error" and "SVM" in name):  # the networks have the same estimates
                 output.curve(axis, part, x, measure, label=name, look=looks[name])
     first.set_yscale("symlog", linthresh=0.1, linscale=0.7)
     first.yaxis.set_major_formatter("{x:g}")

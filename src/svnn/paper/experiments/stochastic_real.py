@@ -68,15 +68,15 @@ def tables(rows: pd.DataFrame, settings: StochasticRealSettings) -> Tables:
     return {"summary": summarise(rows, ["dataset", "method", "p"], ["score", "change", "density"], ["score", "change"])}
 
 
-def headline(found: Tables) -> Tables:
+def headline(frames: Tables) -> Tables:
     """Return the score of every method, with p in columns."""
-    sets = found["summary"].groupby("dataset", sort=False)
+    sets = frames["summary"].groupby("dataset", sort=False)
     return {f"{dataset}: median test {metric(dataset)}": by_level(part, "score") for dataset, part in sets}
 
 
-def plots(found: Tables, settings: StochasticRealSettings) -> output.Figures:
+def plots(frames: Tables, settings: StochasticRealSettings) -> output.Figures:
     """Return the score against p, with a panel for every data set."""
-    summary = found["summary"]
+    summary = frames["summary"]
     figure, axes = output.panels(summary["dataset"].unique(), 4, width=4.2, height=3.4)
     for dataset, axis in axes.items():
         draw_changes(axis, summary[summary["dataset"] == dataset], "score", ("sample covariance", "no edges"))

@@ -45,7 +45,7 @@ QUICK = replace(FULL, levels=(0.1, 0.25, 0.5, 0.75), epochs=20, repeats=2, draws
 
 
 class Dropping(NamedTuple):
-    """A way to sparsify: its keep-probabilities, and the p that was asked for, or None for a rule without a budget."""
+    """A method with its keep-probabilities and the requested p, which is None for a rule without a budget."""
 
     method: str
     p: float | None
@@ -103,7 +103,7 @@ def filter_error(trained: Trained, C: np.ndarray, how: Dropping) -> dict[str, fl
     """Return the bias and the variance of the first layer's filters, relative to the energy of their output.
 
     The network uses one realisation in all its shifts. For order 2 there is a formula for that; for other orders each
-    shift is taken to have a realisation of its own.
+    shift is taken to have another realisation.
     """
     W = trained.first_layer.weight.detach().double().numpy()
     shift = C / trained.model.operator_.scale
@@ -118,15 +118,15 @@ def tables(rows: pd.DataFrame, settings: StochasticSettings) -> Tables:
     return {"summary": summarise(rows, ["dataset", "method", "p"], MEASURES, MEASURES[:3])}
 
 
-def headline(found: Tables) -> Tables:
+def headline(frames: Tables) -> Tables:
     """Return the error of every method, with p in columns."""
-    sets = found["summary"].groupby("dataset", sort=False)
+    sets = frames["summary"].groupby("dataset", sort=False)
     return {f"{dataset}: median test MAE": by_level(part, "mae") for dataset, part in sets}
 
 
-def plots(found: Tables, settings: StochasticSettings) -> output.Figures:
+def plots(frames: Tables, settings: StochasticSettings) -> output.Figures:
     """Return the error against p, and the bias and variance that explain it."""
-    return {"stochastic_synthetic": _draw_errors(found["summary"]), "bias_variance": _draw_parts(found["summary"])}
+    return {"stochastic_synthetic": _draw_errors(frames["summary"]), "bias_variance": _draw_parts(frames["summary"])}
 
 
 def _draw_errors(summary: pd.DataFrame) -> output.Figure:

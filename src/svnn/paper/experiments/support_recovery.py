@@ -79,10 +79,10 @@ def recover(kind: str, density: float, repeat: int, settings: SupportSettings) -
     for T in settings.sizes:
         for name, estimator in estimators(seed).items():
             estimator.fit(X[:T])
-            found = [estimator.covariance_]
+            estimates = [estimator.covariance_]
             if hasattr(estimator, "sample"):
-                found = [estimator.sample(derive_seed(seed, T, name, draw)) for draw in range(settings.draws)]
-            scores = np.mean([support_recovery(C, matrix) for matrix in found], axis=0)
+                estimates = [estimator.sample(derive_seed(seed, T, name, draw)) for draw in range(settings.draws)]
+            scores = np.mean([support_recovery(C, matrix) for matrix in estimates], axis=0)
             rows.append({"T": T, "estimator": name, **SupportRecovery(*map(float, scores))._asdict()})
     return rows
 
@@ -92,9 +92,9 @@ def tables(rows: pd.DataFrame, settings: SupportSettings) -> Tables:
     return {"summary": summarise(rows, ["kind", "density", "T", "estimator"], MEASURES)}
 
 
-def headline(found: Tables) -> Tables:
-    """Return F1 at the largest T, with a column for every kind of true covariance."""
-    summary = found["summary"]
+def headline(frames: Tables) -> Tables:
+    """Return F1 at the largest T, with a column for every type of true covariance."""
+    summary = frames["summary"]
     T = summary["T"].max()
     largest = summary[summary["T"] == T]
     out = pd.DataFrame({"estimator": largest["estimator"].unique()})
@@ -104,12 +104,12 @@ def headline(found: Tables) -> Tables:
     return {f"F1 at T = {T}": out}
 
 
-def plots(found: Tables, settings: SupportSettings) -> output.Figures:
+def plots(frames: Tables, settings: SupportSettings) -> output.Figures:
     """Return the figure: F1 against T, with a panel for every true covariance.
 
     Hard and soft thresholding keep the same pairs, so they are one line. The levels of RCV are a band.
     """
-    summary = found["summary"]
+    summary = frames["summary"]
     supports = list(summary.groupby(["kind", "density"], sort=False))
     figure, axes = output.subplots(-(-len(supports) // 2), 2, width=4.9, height=3.0, sharex=True, sharey=True)
     for axis, ((kind, density), part) in zip(axes.flat, supports, strict=False):

@@ -159,10 +159,10 @@ def times(timings: pd.DataFrame) -> pd.DataFrame:
     return join_times(timings, ["dataset", "model", "config"], columns).dropna(subset=["rows"])
 
 
-def headline(found: Tables) -> Tables:
+def headline(frames: Tables) -> Tables:
     """Return a table for every data set: the scores, the times, and the settings that were chosen."""
     out = {}
-    both = found["summary"].merge(found["times"].drop(columns="config"), how="left", on=["dataset", "model"])
+    both = frames["summary"].merge(frames["times"].drop(columns="config"), how="left", on=["dataset", "model"])
     for dataset, part in both.groupby("dataset", sort=False):
         scores = {f"{metric(dataset)}_{kind}": part[f"score_{kind}"] for kind in ("mean", "std")}
         times = {"setup (s)": part["setup_seconds"], "fit (s)": part["fit_seconds_mean"]}
@@ -171,13 +171,13 @@ def headline(found: Tables) -> Tables:
     return out
 
 
-def plots(found: Tables, settings: TableSettings) -> output.Figures:
+def plots(frames: Tables, settings: TableSettings) -> output.Figures:
     """Return the scores as points with their spread, with a panel for every data set."""
-    datasets = found["summary"]["dataset"].unique()
+    datasets = frames["summary"]["dataset"].unique()
     figure, axes = output.subplots(1, len(datasets), width=3.4, height=5.2, sharey=True)
-    models = list(found["summary"]["model"].unique())[::-1]
+    models = list(frames["summary"]["model"].unique())[::-1]
     for axis, dataset in zip(axes[0], datasets, strict=True):
-        for row in found["summary"].query("dataset == @dataset").itertuples():
+        for row in frames["summary"].query("dataset == @dataset").itertuples():
             colour = output.PALETTE[1 if row.model.startswith("svnn") else 0]
             if row.model in (*BASELINES, "VNN", "No edges"):
                 colour = output.GREY
