@@ -1,17 +1,17 @@
-"""Products of the features with each other, tile by tile, the pairs that survive, and the sparse matrix of those.
+"""Tiles of the N×N matrix, which never exists as a whole, and the sparse matrix of the pairs that are kept.
 
-The N×N matrix never exists. Tiles of its upper triangle are multiplied into one buffer that is used again and again;
-the few entries above a level go into lists, and from there into a matrix.
+Tiles of the upper triangle are multiplied into one buffer that is used again and again; the few entries above a level
+go into lists, and from there into a matrix. :class:`Tiles` is the interface of the three engines: this file has the
+processor's, ``_gpu.py`` that of fused kernels on a GPU, and ``_dask.py`` that of the workers of a cluster.
 """
 
 from __future__ import annotations
 
 import threading
 import warnings
-from collections.abc import Callable, Iterable, Iterator
-from contextlib import nullcontext
-from functools import singledispatch
-from typing import Any, NamedTuple, TypeVar
+from collections.abc import Callable, Iterator
+from functools import partial
+from typing import TYPE_CHECKING, Any, NamedTuple, TypeVar
 
 import numpy as np
 import scipy.sparse as sp
@@ -25,6 +25,9 @@ from svnn._types import AnyArray
 from svnn.covariance.tiles._observations import CHUNK, Observations
 from svnn.functional.thresholds import ENTRYWISE
 
+if TYPE_CHECKING:
+    from svnn.covariance.tiles._order_statistics import Kept
+
 #: Largest numbers of rows and columns of a tile.
 _CPU_TILE, _GPU_TILE = (1024, 2048), (8192, 8192)
 #: Entries of a tile that there is room for at first.
@@ -34,7 +37,7 @@ Result = TypeVar("Result")
 
 
 class Tile(NamedTuple):
-    """Where a tile lies: rows ``row`` to ``end_row``, columns ``column`` to ``end_column``."""
+    """The position of a tile: rows ``row`` to ``end_row``, columns ``column`` to ``end_column``."""
 
     row: int
     end_row: int
@@ -45,7 +48,7 @@ class Tile(NamedTuple):
 class Pairs(NamedTuple):
     """Entries above the diagonal, row by row with ascending columns; ``counts`` has the number of each row's.
 
-    ``score`` holds what a selection says of each entry, where it says something.
+    ``score`` holds what a selection returns for each entry, if it does.
     """
 
     counts: Tensor
@@ -72,20 +75,38 @@ class Pairs(NamedTuple):
 
 
 class Found(NamedTuple):
-    """What the tiles give: the means, the sparse matrix, and the threshold that was applied, if there was one."""
+    """A covariance from tiles: the means, the sparse matrix, and the threshold that was applied, if there was one."""
 
     location: AnyArray
     matrix: sp.csr_array | Tensor
     threshold: float | AnyArray | None = None
 
 
-#: A selection takes tiles, one of them and its products; it sets those not selected to zero and may return a score of
-#: each.
+#: A selection takes tiles, one of them and its products; it sets entries to zero and may return a score of each.
 Select = Callable[["Tiles", Tile, Tensor], Tensor | None]
 
 
+class Fold(NamedTuple):
+    """A question about all pairs, answered tile by tile.
+
+    ``start(tiles)`` is the state of a thread, ``update(tiles, tile, state)`` enters a tile, ``answer(states)`` is the
+    answer of the threads, and ``merge(answers)`` that of the workers of a cluster. With ``of_features`` an answer has a
+    row for each feature. ``what`` is the text of the progress bar.
+    """
+
+    start: Callable[[Tiles], Any]
+    update: Callable[..., None]
+    answer: Callable[[list[Any]], Any]
+    merge: Callable[[list[Any]], Any]
+    what: str
+    of_features: bool = False
+
+
 class Tiles:
-    """The tiles of the upper triangle of ``Z Z^T``.
+    """The tiles of the upper triangle of ``Z Z^T``, computed by this processor, or by torch alone.
+
+    Another engine overrides ``panels_above`` and, where it can, the other methods that answer questions about pairs:
+    ``collect``, ``fold``, ``of_panels``, ``fast_largest`` and ``fast_largest_of_rows``.
 
     Parameters
     ----------
@@ -110,7 +131,7 @@ class Tiles:
         height, width = _CPU_TILE if self.device.type == "cpu" else _GPU_TILE
         while 4 * height * width > limit // 16 and max(height, width) > CHUNK:
             height, width = max(height // 2, CHUNK), max(width // 2, CHUNK)
-        self.height = height = min(height, n)
+        height = min(height, n)
         step = max(height // 4 // CHUNK * CHUNK, CHUNK)
         self.panels: list[list[Tile]] = []
         for row in range(0, n, height):
@@ -121,15 +142,19 @@ class Tiles:
             self.panels.append(strips + beside)
         self._local = threading.local()
 
+    # -- tiles ------------------------------------------------------------------------------------
+
     def each_panel(self, function: Callable[[list[Tile]], Result], what: str) -> Iterator[Result]:
         """Yield a function of each panel, in order; under a progress bar, and with the kernels on several threads."""
         threaded = self.kernels is not None and torch.get_num_threads() > 1
         results = in_threads(function, self.panels) if threaded else map(function, self.panels)
-        with progress(what, len(self.panels), True) if self.verbose else nullcontext() as advance:
+        if not self.verbose:
+            yield from results
+            return
+        with progress(what, len(self.panels), True) as advance:
             for result in results:
                 yield result
-                if advance is not None:
-                    advance()
+                advance()
 
     def buffer(self, name: str, shape: tuple[int, int]) -> Tensor:
         """Return memory of this thread, the same at every call: fresh pages cost more than the product."""
@@ -149,11 +174,106 @@ class Tiles:
         out = torch.mm(left, right.T, out=self.buffer("products", (len(left), len(right))))
         return out.triu_(tile.row - tile.column + 1) if tile.column < tile.end_row else out
 
+    # -- questions about pairs --------------------------------------------------------------------
+
+    def panels_above(
+        self, level: float | Tensor, select: Select | None = None, what: str = "pairs"
+    ) -> Iterator[tuple[Any, ...]]:
+        """Yield the entries whose absolute value is above ``level``, after a selection if there is one, panel by panel.
+
+        ``level`` is a number, or a float32 tensor with one for each (padded) feature: the level of an entry is then the
+        smaller one of its two. What is yielded are the first row, then as arrays or tensors the numbers of entries in
+        each row, columns, values and scores. ``what`` is the text of the progress bar.
+        """
+        if self.kernels is None:
+            from svnn.covariance.tiles._plain_torch import above_in_torch
+
+            return self.each_panel(partial(above_in_torch, self, level, select), what)
+        levels = level.numpy() if isinstance(level, Tensor) else np.full(len(self.data.Z), level, dtype=np.float32)
+        levels = levels.view(np.int32)  # positive floats are ordered as their bits are
+        return self.each_panel(partial(_above, self, levels, select), what)
+
+    def collect(self, level: float | Tensor, select: Select | None = None, what: str = "pairs") -> Pairs:
+        """Return the entries of all panels that :meth:`panels_above` yields."""
+        panels, total = [], 0
+        for _, *panel in self.panels_above(level, select, what):
+            panels.append([torch.as_tensor(part) for part in panel])
+            total += len(panel[1])
+            check_room(total, self.limit)
+        counts, *parts = (torch.cat(part) for part in zip(*panels, strict=True))
+        return Pairs(counts[: self.data.n_features], *parts)
+
+    def fold(self, question: Fold, levels: Tensor | None = None) -> Any:
+        """Return the answer to a question; ``levels`` of all features go to its updates."""
+        local, states = threading.local(), []
+        more = () if levels is None else (levels,)
+
+        def visit(panel: list[Tile]) -> None:
+            if not hasattr(local, "state"):
+                local.state = question.start(self)
+                states.append(local.state)
+            for tile in panel:
+                question.update(self, tile, local.state, *more)
+
+        for _ in self.each_panel(visit, question.what):
+            pass
+        return question.answer(states)
+
+    def of_panels(self, function: Callable[[Observations], Tensor]) -> Tensor:
+        """Return a function of the data that has a number for each feature."""
+        return function(self.data)
+
+    def fast_largest(self, kept: int) -> Kept | None:
+        """Return the ``kept`` largest pairs where the engine has a quick way to them."""
+        return None
+
+    def fast_largest_of_rows(self, k: int) -> tuple[Tensor, Pairs] | None:
+        """Return the ``k`` largest magnitudes of each feature and their pairs where the engine has a quick way."""
+        return None
+
+
+def over(data: Observations, limit: int, verbose: bool = False) -> Tiles:
+    """Return the tiles of standardised data with the engine that holds it: a cluster, a GPU, or this processor."""
+    if data.panels is not None:
+        from svnn.covariance.tiles._dask import ClusterTiles
+
+        return ClusterTiles(data, limit, verbose)
+    if data.Z.is_cuda:
+        from svnn.covariance.tiles._gpu import FusedTiles, can_fuse
+
+        return (FusedTiles if can_fuse(data.Z.device) else Tiles)(data, limit, verbose)
+    return Tiles(data, limit, verbose)
+
+
+def _above(tiles: Tiles, levels: np.ndarray, select: Select | None, panel: list[Tile]) -> tuple[Any, ...]:
+    """Return the first row of a panel, the numbers of entries in each, their columns, values and scores."""
+    found = []
+    for tile in panel:
+        products = tiles.products(tile)
+        score = select(tiles, tile, products) if select else None
+        counts = np.empty(len(products), dtype=np.int64)
+        bits = products.view(torch.int32).numpy()
+        inside = levels[tile.row : tile.end_row], levels[tile.column : tile.end_column]
+        room, size = 0, _FIRST_ROOM
+        while size > room:  # a second time where the room was too small
+            room = size
+            columns = tiles.buffer("columns", (1, room)).view(torch.int32)[0].numpy()
+            values = tiles.buffer("values", (1, room))[0].numpy()
+            size = tiles.kernels.compress(products.numpy(), bits, *inside, counts, columns, values)
+        rows = np.repeat(np.arange(len(counts), dtype=np.int32), counts)
+        scores = () if score is None else (score.numpy()[rows, columns[:size]],)
+        columns = columns[:size] + np.int32(tile.column)
+        found.append((rows + np.int32(tile.row - panel[0].row), columns, values[:size].copy(), *scores))
+    row, *parts = (np.concatenate(part) for part in zip(*found, strict=True))
+    order = np.argsort(row.astype(np.uint16), kind="stable")  # a radix sort; columns stay in order
+    height = panel[-1].end_row - panel[0].row
+    return (panel[0].row, np.bincount(row, minlength=height), *(part[order] for part in parts))
+
 
 def above_threshold(tiles: Tiles, rule: str, threshold: float, keep_diagonal: bool = True) -> Found:
     """Return the covariance with a hard or soft threshold, on the scale (correlations or not) of the data."""
     data, limit = tiles.data, threshold / tiles.data.scale
-    pairs = collect(tiles, below_number(limit), what="threshold")
+    pairs = tiles.collect(below_number(limit), what="threshold")
     pairs = pairs if rule == "hard" else pairs.shrunk(rule, limit)
     diagonal = data.variance
     if not keep_diagonal:
@@ -161,78 +281,8 @@ def above_threshold(tiles: Tiles, rule: str, threshold: float, keep_diagonal: bo
     return result(tiles, pairs, diagonal, threshold)
 
 
-@singledispatch
-def collect(tiles: Tiles, level: float | Tensor, select: Select | None = None, what: str = "pairs") -> Pairs:
-    """Return the entries whose absolute value is above ``level``, after a selection if there is one.
-
-    ``level`` is a number, or a float32 tensor with one for each (padded) feature: the level of an entry is then the
-    smaller one of its two. ``what`` is the text of the progress bar.
-    """
-    if tiles.kernels is None:
-        from svnn.covariance.tiles._without_kernels import collect_torch
-
-        return collect_torch(tiles, level, select, what)
-    panels = held(panels_above(tiles, level, select, what), tiles.limit)
-    counts, *parts = (torch.from_numpy(np.concatenate(part)) for part in zip(*panels, strict=True))
-    return Pairs(counts[: tiles.data.n_features], *parts)
-
-
-def held(panels: Iterable[tuple[Any, ...]], limit: int) -> list[tuple[Any, ...]]:
-    """Return what :func:`panels_above` yields, without the first rows; raise where it does not fit."""
-    found, total = [], 0
-    for _, *panel in panels:
-        found.append(tuple(panel))
-        total += len(panel[1])
-        check_room(total, limit)
-    return found
-
-
-@singledispatch
-def panels_above(
-    tiles: Tiles, level: float | Tensor, select: Select | None = None, what: str = "pairs"
-) -> Iterator[tuple[Any, ...]]:
-    """Yield what :func:`collect` returns, panel by panel.
-
-    These are the first row, then as arrays or tensors the numbers of entries in each row, columns, values and scores.
-    """
-    if tiles.kernels is None:
-        from svnn.covariance.tiles._without_kernels import panel_above
-
-        yield from tiles.each_panel(lambda panel: (panel[0].row, *panel_above(tiles, panel, level, select)), what)
-        return
-    n = tiles.data.Z.shape[0]
-    levels = level.numpy() if isinstance(level, Tensor) else np.full(n, level, dtype=np.float32)
-    levels = levels.view(np.int32)  # positive floats are ordered as their bits are
-
-    def survivors(panel: list[Tile]) -> tuple[Any, ...]:
-        """Return the first row of a panel, the numbers of entries in each, their columns, values and scores."""
-        found = []
-        for tile in panel:
-            products = tiles.products(tile)
-            score = select(tiles, tile, products) if select else None
-            counts = np.empty(len(products), dtype=np.int64)
-            bits = products.view(torch.int32).numpy()
-            inside = levels[tile.row : tile.end_row], levels[tile.column : tile.end_column]
-            room, size = 0, _FIRST_ROOM
-            while size > room:  # a second time where the room was too small
-                room = size
-                columns = tiles.buffer("columns", (1, room)).view(torch.int32)[0].numpy()
-                values = tiles.buffer("values", (1, room))[0].numpy()
-                size = tiles.kernels.compress(products.numpy(), bits, *inside, counts, columns, values)
-            rows = np.repeat(np.arange(len(counts), dtype=np.int32), counts)
-            scores = () if score is None else (score.numpy()[rows, columns[:size]],)
-            columns = columns[:size] + np.int32(tile.column)
-            found.append((rows + np.int32(tile.row - panel[0].row), columns, values[:size].copy(), *scores))
-        row, *parts = (np.concatenate(part) for part in zip(*found, strict=True))
-        order = np.argsort(row.astype(np.uint16), kind="stable")  # a radix sort; columns stay in order
-        height = panel[-1].end_row - panel[0].row
-        return (panel[0].row, np.bincount(row, minlength=height), *(part[order] for part in parts))
-
-    yield from tiles.each_panel(survivors, what)
-
-
 def check_room(pairs: int, limit: int) -> None:
-    """Raise where so many pairs do not fit: as lists of 8 to 12 bytes each, then as a matrix of 16 to 24."""
+    """Raise where this many pairs do not fit: as lists of 8 to 12 bytes each, then as a matrix of 16 to 24."""
     if 32 * pairs > limit:
         raise MemoryError(
             f"{pairs} pairs of features or more survive, which take more than memory_limit; "
@@ -268,7 +318,7 @@ def result(tiles: Tiles, pairs: Pairs, diagonal: Tensor, threshold: float | AnyA
         arrays = (part.numpy() for part in (*pairs[:3], diagonal, data.unit, starts, indices, values))
         tiles.kernels.symmetric(*arrays)
     else:
-        from svnn.covariance.tiles._without_kernels import fill_symmetric
+        from svnn.covariance.tiles._plain_torch import fill_symmetric
 
         fill_symmetric(pairs, diagonal, data.unit, starts, indices, values)
     location = data.location.to(data.dtype)

@@ -1,0 +1,75 @@
+"""The tiles in plain torch, on a GPU without fused kernels or on a processor without numba.
+
+A tile is first reduced to the largest magnitude (absolute value) of each run of 128 entries, and only the few runs with
+a survivor are looked at.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import torch
+from torch import Tensor
+
+from svnn.covariance.tiles._observations import CHUNK
+from svnn.covariance.tiles._tiles import Pairs, Select, Tile, Tiles
+
+
+def above_in_torch(tiles: Tiles, level: float | Tensor, select: Select | None, panel: list[Tile]) -> tuple[Any, ...]:
+    """Return the entries of one panel above ``level``; see :meth:`Tiles.panels_above`."""
+    first, height = panel[0].row, panel[-1].end_row - panel[0].row
+    found = []
+    for tile in panel:
+        products = tiles.products(tile)
+        scores = select(tiles, tile, products) if select else None
+        runs = products.view(-1, CHUNK)
+        in_row = products.shape[1] // CHUNK
+        lowest: float | Tensor = level
+        if isinstance(level, Tensor):
+            of_columns = level[tile.column : tile.end_column].view(-1, CHUNK)
+            of_rows = level[tile.row : tile.end_row]
+            lowest = torch.minimum(of_rows[:, None], of_columns.amin(1)).view(-1)
+        busy = (_largest_magnitudes(runs) > lowest).nonzero()[:, 0]
+        row, run = busy // in_row, busy % in_row
+        entries = runs[busy]
+        limit: float | Tensor = level
+        if isinstance(level, Tensor):
+            limit = torch.minimum(of_rows[row, None], of_columns[run])
+        which, at = (entries.abs() > limit).nonzero(as_tuple=True)
+        parts = [entries[which, at]]
+        if scores is not None:
+            parts.append(scores.view(-1, CHUNK)[busy[which], at])
+        columns = (run[which] * CHUNK + at + tile.column).int()
+        found.append((row[which] + (tile.row - first), columns, *parts))
+    rows, *rest = (torch.cat(part) for part in zip(*found, strict=True))
+    order = torch.argsort(rows, stable=True)  # columns stay in order
+    return (first, torch.bincount(rows, minlength=height), *(part[order] for part in rest))
+
+
+def _largest_magnitudes(runs: Tensor) -> Tensor:
+    """Return the largest magnitude of each run."""
+    if runs.is_cuda:
+        return torch.linalg.vector_norm(runs, float("inf"), dim=1)  # reads the tile once
+    return torch.maximum(runs.amax(1), -runs.amin(1))  # vector code, unlike the norm
+
+
+def fill_symmetric(pairs: Pairs, diagonal: Tensor, unit: Tensor, starts: Tensor, indices: Tensor, data: Tensor) -> None:
+    """Write the CSR arrays: in each row the entries left of the diagonal, it, and those right of it."""
+    n, size, device = len(diagonal), len(pairs.columns), diagonal.device
+    rows, columns = pairs.rows().long(), pairs.columns.long()
+    values = (pairs.values * unit[rows] * unit[columns]).to(data.dtype)
+    on_diagonal = (diagonal != 0).long()
+    left = torch.bincount(columns, minlength=n)
+    starts[0] = 0
+    starts[1:] = torch.cumsum(left + on_diagonal + pairs.counts, 0)
+    start = starts[:-1].long()
+    # Sorted by column, and stable, the entries are the transposed matrix row by row.
+    order = torch.argsort(columns, stable=True)
+    within = torch.arange(size, device=device)
+    at = (start - torch.cumsum(left, 0) + left)[columns[order]] + within
+    indices[at], data[at] = rows[order].to(indices.dtype), values[order]
+    at = start[diagonal != 0] + left[diagonal != 0]
+    indices[at] = torch.nonzero(diagonal)[:, 0].to(indices.dtype)
+    data[at] = diagonal[diagonal != 0].to(data.dtype)
+    at = (start + left + on_diagonal - torch.cumsum(pairs.counts, 0) + pairs.counts)[rows] + within
+    indices[at], data[at] = columns.to(indices.dtype), values
