@@ -266,7 +266,7 @@ def _write_part(folder: Path, tiles: PairTiles, part: tuple[np.ndarray, ...]) ->
 def _read_parts(folder: Path, tiles: ClusterTiles) -> dict[tuple[int, int], tuple[np.ndarray, ...]]:
     """Return the parts that are in the folder, by their pairs of panels."""
     parquet = import_module("pyarrow.parquet")
-    starts, found = tiles.held.starts, {}
+    starts, parts = tiles.held.starts, {}
     for i, j in tiles.pairs:
         path = _path(folder, starts[i], starts[j])
         if path.exists():
@@ -274,8 +274,8 @@ def _read_parts(folder: Path, tiles: ClusterTiles) -> dict[tuple[int, int], tupl
             columns = {name: table[name].to_numpy() for name in table.column_names}
             counts = np.bincount(columns["i"] - starts[i], minlength=starts[i + 1] - starts[i])
             score = (columns["score"],) if "score" in columns else ()
-            found[i, j] = (counts, columns["j"].astype(np.int32), columns["product"], *score)
-    return found
+            parts[i, j] = (counts, columns["j"].astype(np.int32), columns["product"], *score)
+    return parts
 
 
 def _path(folder: Path, row: int, column: int) -> Path:

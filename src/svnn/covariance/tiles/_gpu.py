@@ -30,7 +30,7 @@ STEP = 128
 #: Products that are multiplied, and candidates that are listed, before the host looks.
 _PANEL = 2**33
 _ROOM, _LEAST_ROOM = 2**24, 2**14
-#: A level must be so many times the error of a product of two features of mean size, or plain torch does it better.
+#: The least ratio of a level to the error of a product of two features of mean size; below it plain torch is better.
 _CLEAR = 4.0
 #: A level is lowered by this share, so that what is equal up to rounding is listed.
 ROUNDING = 1e-6
@@ -63,7 +63,7 @@ def can_fuse(device: torch.device) -> bool:
 
 
 class FusedTiles(Tiles):
-    """Tiles whose large entries are found without writing the others.
+    """Tiles whose large entries are listed without writing the others.
 
     Attributes
     ----------
@@ -184,7 +184,7 @@ class _Candidates:
 
     def __init__(self, tiles: FusedTiles) -> None:
         self.tiles = tiles
-        self.found = torch.zeros((), dtype=torch.int64, device=tiles.device)
+        self.number = torch.zeros((), dtype=torch.int64, device=tiles.device)
         self._make(min(_ROOM, max(tiles.limit // 64, _LEAST_ROOM)))
 
     def _make(self, room: int) -> None:
@@ -195,9 +195,9 @@ class _Candidates:
     def of(self, area: Area, limits: Tensor) -> tuple[Tensor, Tensor, Tensor]:
         """Return the rows, columns and products of the pairs in an area that exceed the smaller of their levels."""
         while True:
-            self.found.zero_()
-            self.tiles.launch(kernels().list_pairs, limits, area, self.found, len(self.rows), self.rows, self.columns)
-            number = int(self.found)  # the host waits here
+            self.number.zero_()
+            self.tiles.launch(kernels().list_pairs, limits, area, self.number, len(self.rows), self.rows, self.columns)
+            number = int(self.number)  # the host waits here
             if number <= len(self.rows):
                 break
             check_room(number // 4, self.tiles.limit)  # those that survive are fewer
@@ -248,7 +248,7 @@ def _guess(tiles: FusedTiles, share: float) -> float:
 def _largest_above(tiles: FusedTiles, kept: int, level: float) -> Pairs | None:
     """Return at least the ``kept`` largest pairs and some more; None where fewer than these are above a level.
 
-    The level rises to that of the pairs seen so far as soon as there are many more than needed.
+    The level rises to that of the pairs so far as soon as there are many more than needed.
     """
     spare = max(kept // 16, 64)
     candidates, held = _Candidates(tiles), tuple(torch.empty(0, device=tiles.device) for _ in range(3))

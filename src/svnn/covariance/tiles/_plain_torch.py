@@ -18,7 +18,7 @@ from svnn.covariance.tiles._tiles import Pairs, Select, Tile, Tiles
 def above_in_torch(tiles: Tiles, level: float | Tensor, select: Select | None, panel: list[Tile]) -> tuple[Any, ...]:
     """Return the entries of one panel above ``level``; see :meth:`Tiles.panels_above`."""
     first, height = panel[0].row, panel[-1].end_row - panel[0].row
-    found = []
+    parts_of_tiles = []
     for tile in panel:
         products = tiles.products(tile)
         scores = select(tiles, tile, products) if select else None
@@ -40,8 +40,8 @@ def above_in_torch(tiles: Tiles, level: float | Tensor, select: Select | None, p
         if scores is not None:
             parts.append(scores.view(-1, CHUNK)[busy[which], at])
         columns = (run[which] * CHUNK + at + tile.column).int()
-        found.append((row[which] + (tile.row - first), columns, *parts))
-    rows, *rest = (torch.cat(part) for part in zip(*found, strict=True))
+        parts_of_tiles.append((row[which] + (tile.row - first), columns, *parts))
+    rows, *rest = (torch.cat(part) for part in zip(*parts_of_tiles, strict=True))
     order = torch.argsort(rows, stable=True)  # columns stay in order
     return (first, torch.bincount(rows, minlength=height), *(part[order] for part in rest))
 

@@ -24,7 +24,15 @@ from svnn.covariance.tiles._order_statistics import (
     largest_entries,
     largest_in_rows,
 )
-from svnn.covariance.tiles._tiles import Found, Pairs, Tile, Tiles, below_number, check_room, result
+from svnn.covariance.tiles._tiles import (
+    Pairs,
+    Tile,
+    TiledCovariance,
+    Tiles,
+    below_number,
+    check_room,
+    sparse_covariance,
+)
 from svnn.functional.probabilities import slope_for_maximum
 from svnn.functional.significance import (
     correlation_p_values,
@@ -46,7 +54,7 @@ _ROWS, _LEAST_ROWS = 1024, 256
 _DRAWN = 2**21
 
 
-def at_density(tiles: Tiles, rule: str, kept: int, keep_diagonal: bool = True) -> Found:
+def at_density(tiles: Tiles, rule: str, kept: int, keep_diagonal: bool = True) -> TiledCovariance:
     """Return the covariance with exactly the ``kept`` largest pairs; the threshold is ``threshold_for_density``'s."""
     scale, largest = tiles.data.scale, largest_entries(tiles, kept)
     pairs = largest.pairs
@@ -56,10 +64,10 @@ def at_density(tiles: Tiles, rule: str, kept: int, keep_diagonal: bool = True) -
         limit = halfway(largest.below, largest.smallest)
         threshold = limit * scale
         pairs = pairs if rule == "hard" else pairs.shrunk(rule, limit)
-    return result(tiles, pairs, _diagonal(tiles, rule, threshold, keep_diagonal), threshold)
+    return sparse_covariance(tiles, pairs, _diagonal(tiles, rule, threshold, keep_diagonal), threshold)
 
 
-def top_k(tiles: Tiles, rule: str, k: int, keep_diagonal: bool = True) -> Found:
+def top_k(tiles: Tiles, rule: str, k: int, keep_diagonal: bool = True) -> TiledCovariance:
     """Return the covariance with the pairs among the ``k`` largest of either feature; each feature has a threshold."""
     n, n_padded = tiles.data.n_features, tiles.data.Z.shape[0]
     limits = torch.zeros(n_padded, dtype=torch.float32, device=tiles.device)
@@ -86,7 +94,7 @@ def top_k(tiles: Tiles, rule: str, k: int, keep_diagonal: bool = True) -> Found:
         if rule != "hard":
             pairs = pairs.shrunk(rule, torch.minimum(limits[pairs.rows().long()], limits[pairs.columns.long()]))
     threshold = limits[:n].double() * tiles.data.scale
-    return result(tiles, pairs, _diagonal(tiles, rule, threshold, keep_diagonal), threshold)
+    return sparse_covariance(tiles, pairs, _diagonal(tiles, rule, threshold, keep_diagonal), threshold)
 
 
 def _above(pairs: Pairs, levels: Tensor) -> Pairs:
@@ -120,7 +128,7 @@ def _ranked(pairs: Pairs, k: int) -> Pairs:
     return pairs.where(among[: len(rows)] | among[len(rows) :])
 
 
-def adaptive(tiles: Tiles, rule: str, delta: float, keep_diagonal: bool = True) -> Found:
+def adaptive(tiles: Tiles, rule: str, delta: float, keep_diagonal: bool = True) -> TiledCovariance:
     """Return what entrywise thresholds leave; see :class:`svnn.covariance.AdaptiveThreshold`."""
     data = tiles.data
     factor = delta**2 * math.log(data.n_features) / data.n_samples
@@ -141,7 +149,7 @@ def adaptive(tiles: Tiles, rule: str, delta: float, keep_diagonal: bool = True) 
         squares = (pairs.values * data.scale) ** 2
         pairs = pairs.shrunk(rule, (squares - pairs.score).clamp(min=0).sqrt() / data.scale)
     threshold = 0.0 if keep_diagonal else _thresholds_of_variances(tiles, delta)
-    return result(tiles, pairs, _diagonal(tiles, rule, threshold, keep_diagonal))
+    return sparse_covariance(tiles, pairs, _diagonal(tiles, rule, threshold, keep_diagonal))
 
 
 def _diagonal(tiles: Tiles, rule: str, threshold: float | Tensor, keep: bool) -> Tensor:
@@ -189,7 +197,7 @@ def _mean_fourth_powers(data: Observations) -> Tensor:
 # -- pairs near the diagonal ----------------------------------------------------------------------
 
 
-def near_diagonal(tiles: Tiles, width: int, weights: Callable[[Tensor], Tensor]) -> Found:
+def near_diagonal(tiles: Tiles, width: int, weights: Callable[[Tensor], Tensor]) -> TiledCovariance:
     """Return the covariances of features at most ``width`` apart, multiplied by weights of their distance."""
     data, n = tiles.data, tiles.data.n_features
     width = min(width, n - 1)
@@ -209,7 +217,7 @@ def near_diagonal(tiles: Tiles, width: int, weights: Callable[[Tensor], Tensor])
         counts[a:b] = torch.bincount(row, minlength=b - a)
         columns.append((column + a).int())
         values.append(kept[row, column])
-    return result(tiles, Pairs(counts, torch.cat(columns), torch.cat(values)), data.variance)
+    return sparse_covariance(tiles, Pairs(counts, torch.cat(columns), torch.cat(values)), data.variance)
 
 
 # -- random pairs ---------------------------------------------------------------------------------
@@ -249,7 +257,7 @@ def _slope_for_density(tiles: Tiles, density: float) -> float:
     return max(float(slopes[right[0]]), 0.0)
 
 
-def draw(tiles: Tiles, steepness: float, floor: float, seed: int) -> Found:
+def draw(tiles: Tiles, steepness: float, floor: float, seed: int) -> TiledCovariance:
     """Return the covariance with the pairs that one draw keeps.
 
     A pair's probability is ``min(1, steepness * |c|)``. Where there is a ``floor``, it is raised to that, and kept
@@ -274,7 +282,7 @@ def draw(tiles: Tiles, steepness: float, floor: float, seed: int) -> Found:
     if floor:
         probabilities = (pairs.values.abs().double() * per_entry).clamp(floor, 1)
         pairs = pairs._replace(values=(pairs.values / probabilities).float())
-    return result(tiles, pairs, tiles.data.variance)
+    return sparse_covariance(tiles, pairs, tiles.data.variance)
 
 
 # -- significant pairs ----------------------------------------------------------------------------
@@ -283,7 +291,7 @@ def draw(tiles: Tiles, steepness: float, floor: float, seed: int) -> Found:
 class Significant(NamedTuple):
     """The covariance of the significant pairs, and their p-values as a symmetric sparse matrix."""
 
-    found: Found
+    found: TiledCovariance
     p_values: sp.csr_array
 
 
@@ -311,4 +319,6 @@ def significant(tiles: Tiles, alpha: float, method: str, degrees: float) -> Sign
     kept = p <= largest_significant(p, alpha, method, n_tests)
     pairs = pairs.where(torch.from_numpy(kept).to(tiles.device))
     rows, columns = pairs.rows().cpu().numpy(), pairs.columns.cpu().numpy()
-    return Significant(result(tiles, pairs, data.variance), symmetric_matrix(rows, columns, p[kept], data.n_features))
+    return Significant(
+        sparse_covariance(tiles, pairs, data.variance), symmetric_matrix(rows, columns, p[kept], data.n_features)
+    )

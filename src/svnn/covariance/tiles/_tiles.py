@@ -74,7 +74,7 @@ class Pairs(NamedTuple):
         return pairs if bool(kept.all()) else pairs.where(kept)
 
 
-class Found(NamedTuple):
+class TiledCovariance(NamedTuple):
     """A covariance from tiles: the means, the sparse matrix, and the threshold that was applied, if there was one."""
 
     location: AnyArray
@@ -136,7 +136,7 @@ class Tiles:
         self.panels: list[list[Tile]] = []
         for row in range(0, n, height):
             end = min(row + height, n)
-            # On the diagonal, strips that begin there: few of their products lie below it and are computed in vain.
+            # On the diagonal, strips that begin there: few of their products lie below it and are wasted.
             strips = [Tile(a, min(a + step, end), a, end) for a in range(row, end, step)]
             beside = [Tile(row, end, a, min(a + width, n)) for a in range(end, n, width)]
             self.panels.append(strips + beside)
@@ -247,7 +247,7 @@ def over(data: Observations, limit: int, verbose: bool = False) -> Tiles:
 
 def _above(tiles: Tiles, levels: np.ndarray, select: Select | None, panel: list[Tile]) -> tuple[Any, ...]:
     """Return the first row of a panel, the numbers of entries in each, their columns, values and scores."""
-    found = []
+    parts_of_tiles = []
     for tile in panel:
         products = tiles.products(tile)
         score = select(tiles, tile, products) if select else None
@@ -263,14 +263,14 @@ def _above(tiles: Tiles, levels: np.ndarray, select: Select | None, panel: list[
         rows = np.repeat(np.arange(len(counts), dtype=np.int32), counts)
         scores = () if score is None else (score.numpy()[rows, columns[:size]],)
         columns = columns[:size] + np.int32(tile.column)
-        found.append((rows + np.int32(tile.row - panel[0].row), columns, values[:size].copy(), *scores))
-    row, *parts = (np.concatenate(part) for part in zip(*found, strict=True))
+        parts_of_tiles.append((rows + np.int32(tile.row - panel[0].row), columns, values[:size].copy(), *scores))
+    row, *parts = (np.concatenate(part) for part in zip(*parts_of_tiles, strict=True))
     order = np.argsort(row.astype(np.uint16), kind="stable")  # a radix sort; columns stay in order
     height = panel[-1].end_row - panel[0].row
     return (panel[0].row, np.bincount(row, minlength=height), *(part[order] for part in parts))
 
 
-def above_threshold(tiles: Tiles, rule: str, threshold: float, keep_diagonal: bool = True) -> Found:
+def above_threshold(tiles: Tiles, rule: str, threshold: float, keep_diagonal: bool = True) -> TiledCovariance:
     """Return the covariance with a hard or soft threshold, on the scale (correlations or not) of the data."""
     data, limit = tiles.data, threshold / tiles.data.scale
     pairs = tiles.collect(below_number(limit), what="threshold")
@@ -278,7 +278,7 @@ def above_threshold(tiles: Tiles, rule: str, threshold: float, keep_diagonal: bo
     diagonal = data.variance
     if not keep_diagonal:
         diagonal = ENTRYWISE[rule](torch, diagonal, threshold * diagonal if data.correlations else threshold)
-    return result(tiles, pairs, diagonal, threshold)
+    return sparse_covariance(tiles, pairs, diagonal, threshold)
 
 
 def check_room(pairs: int, limit: int) -> None:
@@ -302,7 +302,9 @@ def below_number(number: float) -> float:
     return float(rounded) if rounded < number else max(float(np.nextafter(rounded, np.float32(-1))), 0.0)
 
 
-def result(tiles: Tiles, pairs: Pairs, diagonal: Tensor, threshold: float | AnyArray | None = None) -> Found:
+def sparse_covariance(
+    tiles: Tiles, pairs: Pairs, diagonal: Tensor, threshold: float | AnyArray | None = None
+) -> TiledCovariance:
     """Return the matrix of ``unit_i unit_j value_ij`` and of ``diagonal``, in CSR form with sorted columns.
 
     It is a ``csr_array`` or, for tensors, a sparse CSR tensor on the device of its parts. Zeros on the diagonal are
@@ -326,8 +328,10 @@ def result(tiles: Tiles, pairs: Pairs, diagonal: Tensor, threshold: float | AnyA
         values, indices, starts, location = (part.cpu() for part in (values, indices, starts, location))
         matrix = sp.csr_array((values.numpy(), indices.numpy(), starts.numpy()), shape=(n, n))
         matrix.has_canonical_format = True
-        return Found(location.numpy(), matrix, threshold.cpu().numpy() if isinstance(threshold, Tensor) else threshold)
+        return TiledCovariance(
+            location.numpy(), matrix, threshold.cpu().numpy() if isinstance(threshold, Tensor) else threshold
+        )
     with warnings.catch_warnings():
         warnings.filterwarnings("ignore", message="Sparse CSR tensor support is in beta")
         tensor = torch.sparse_csr_tensor(starts, indices, values, size=(n, n), check_invariants=False)
-    return Found(location, tensor, threshold)
+    return TiledCovariance(location, tensor, threshold)
