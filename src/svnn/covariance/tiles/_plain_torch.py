@@ -1,8 +1,4 @@
-"""The tiles in plain torch, on a GPU without fused kernels or on a processor without numba.
-
-A tile is first reduced to the largest magnitude (absolute value) of each run of 128 entries, and only the few runs with
-a survivor are looked at.
-"""
+"""The tiles in plain torch, on a GPU without fused kernels or on a processor without numba."""
 
 from __future__ import annotations
 
@@ -11,7 +7,6 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from svnn.covariance.tiles._observations import CHUNK
 from svnn.covariance.tiles._tiles import Pairs, Select, Tile, Tiles
 
 
@@ -22,35 +17,15 @@ def above_in_torch(tiles: Tiles, level: float | Tensor, select: Select | None, p
     for tile in panel:
         products = tiles.products(tile)
         scores = select(tiles, tile, products) if select else None
-        runs = products.view(-1, CHUNK)
-        in_row = products.shape[1] // CHUNK
-        lowest: float | Tensor = level
+        limit = level
         if isinstance(level, Tensor):
-            of_columns = level[tile.column : tile.end_column].view(-1, CHUNK)
-            of_rows = level[tile.row : tile.end_row]
-            lowest = torch.minimum(of_rows[:, None], of_columns.amin(1)).view(-1)
-        busy = (_largest_magnitudes(runs) > lowest).nonzero()[:, 0]
-        row, run = busy // in_row, busy % in_row
-        entries = runs[busy]
-        limit: float | Tensor = level
-        if isinstance(level, Tensor):
-            limit = torch.minimum(of_rows[row, None], of_columns[run])
-        which, at = (entries.abs() > limit).nonzero(as_tuple=True)
-        parts = [entries[which, at]]
-        if scores is not None:
-            parts.append(scores.view(-1, CHUNK)[busy[which], at])
-        columns = (run[which] * CHUNK + at + tile.column).int()
-        parts_of_tiles.append((row[which] + (tile.row - first), columns, *parts))
-    rows, *rest = (torch.cat(part) for part in zip(*parts_of_tiles, strict=True))
-    order = torch.argsort(rows, stable=True)  # columns stay in order
-    return (first, torch.bincount(rows, minlength=height), *(part[order] for part in rest))
-
-
-def _largest_magnitudes(runs: Tensor) -> Tensor:
-    """Return the largest magnitude of each run."""
-    if runs.is_cuda:
-        return torch.linalg.vector_norm(runs, float("inf"), dim=1)  # reads the tile once
-    return torch.maximum(runs.amax(1), -runs.amin(1))  # vector code, unlike the norm
+            limit = torch.minimum(level[tile.row : tile.end_row, None], level[tile.column : tile.end_column])
+        rows, columns = (products.abs() > limit).nonzero(as_tuple=True)
+        parts = (products[rows, columns], *(() if scores is None else (scores[rows, columns],)))
+        parts_of_tiles.append((rows + (tile.row - first), (columns + tile.column).int(), *parts))
+    row, *rest = (torch.cat(part) for part in zip(*parts_of_tiles, strict=True))
+    order = torch.argsort(row, stable=True)  # columns stay in order
+    return (first, torch.bincount(row, minlength=height), *(part[order] for part in rest))
 
 
 def fill_symmetric(pairs: Pairs, diagonal: Tensor, unit: Tensor, starts: Tensor, indices: Tensor, data: Tensor) -> None:
