@@ -3,8 +3,6 @@
 ``HardThreshold()`` of 50,000 features and 2,000 samples, chunked both ways. The workers have one thread and 3 GB each.
 When some tasks are done, the worker that holds most of the data is killed by SIGKILL; Dask starts another, and what it
 held is computed again. Then the same fit runs without a cluster.
-
-``--plan`` prints what ten million features on 64 workers would take; nothing is computed then.
 """
 
 from __future__ import annotations
@@ -31,9 +29,6 @@ QUICK = {"n": 900, "t": 200, "chunks": (70, 400), "limit": 0}
 MEMORY = "3GB"
 #: Finished pairs of panels after which a worker is killed.
 DEATH = 5
-#: What the workers of the simulated cluster do in a second, in units of 10⁹: a core of an AMD EPYC, measured by
-#: ``peaks`` of ``_measure.py``.
-GFLOPS = 88.0
 
 
 class Watch(SchedulerPlugin):
@@ -138,8 +133,8 @@ def _warm() -> None:
     HardThreshold(dense_limit=0).fit(np.random.default_rng(0).standard_normal((20, 300)))
 
 
-def measure(rates: dict[str, float], quick: bool = False, plan: bool = False) -> dict[str, Any]:
-    return {} if plan else compare(QUICK if quick else FULL, on_cluster)
+def measure(rates: dict[str, float], quick: bool = False) -> dict[str, Any]:
+    return compare(QUICK if quick else FULL, on_cluster)
 
 
 def compare(size: dict[str, Any], fit: Callable[..., tuple[Any, dict[str, Any]]]) -> dict[str, Any]:
@@ -160,15 +155,6 @@ def compare(size: dict[str, Any], fit: Callable[..., tuple[Any, dict[str, Any]]]
     return {"N": size["n"], "t": size["t"], "edges": (found.nnz - size["n"]) // 2, "difference": difference, **row}
 
 
-def simulated() -> str:
-    from svnn.covariance.tiles import plan
-
-    parts = []
-    for question in ("threshold", "top_k"):
-        parts.append(str(plan(10_000_000, 300, workers=64, memory=4e9, gflops=GFLOPS, question=question)))
-    return "\n\n".join(parts)
-
-
 def table(row: dict[str, Any]) -> str:
     """Return what was measured."""
     rows = [
@@ -186,9 +172,8 @@ def table(row: dict[str, Any]) -> str:
 
 
 def report(row: dict[str, Any]) -> str:
-    text = "## Ten million features on 64 workers, simulated\n\n" + simulated()
-    return f"## A cluster of two workers, one of them killed\n\n{table(row)}\n\n{text}" if row else text
+    return f"## A cluster of two workers, one of them killed\n\n{table(row)}"
 
 
 if __name__ == "__main__":
-    run_part(__doc__, "cluster", measure, report, plan="only print the simulated plan")
+    run_part(__doc__, "cluster", measure, report)

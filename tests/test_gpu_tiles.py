@@ -8,7 +8,7 @@ import torch
 
 from svnn import HardThreshold, SoftThreshold
 from svnn.covariance import tiles
-from svnn.covariance.tiles import _fused, _fused_lists
+from svnn.covariance.tiles import _gpu
 
 pytestmark = pytest.mark.skipif(not torch.cuda.is_available(), reason="no GPU")
 #: Correlations in single precision are right to this.
@@ -48,7 +48,7 @@ def found(matrix):
 def launched(monkeypatch):
     """Count the launches of fused kernels, and forbid tiles that are written."""
     names = []
-    old = _fused.FusedTiles.launch
+    old = _gpu.FusedTiles.launch
 
     def launch(self, kernel, *rest):
         names.append(kernel.fn.__name__ if hasattr(kernel, "fn") else str(kernel))
@@ -57,8 +57,8 @@ def launched(monkeypatch):
     def products(self, tile):
         raise AssertionError("a tile was written.")
 
-    monkeypatch.setattr(_fused.FusedTiles, "launch", launch)
-    monkeypatch.setattr(_fused.FusedTiles, "products", products)
+    monkeypatch.setattr(_gpu.FusedTiles, "launch", launch)
+    monkeypatch.setattr(_gpu.FusedTiles, "products", products)
     return names
 
 
@@ -144,11 +144,11 @@ def test_lists_that_overflow_and_little_room(monkeypatch):
         HardThreshold(dense_limit=0, sparse_output=True, **kind).fit(X).covariance_.to_dense()
         for kind in ({"scale": 1.0}, {"top_k": 4})
     ]
-    monkeypatch.setattr(_fused, "_ROOM", 100)
-    monkeypatch.setattr(_fused, "_LEAST_ROOM", 1)
-    monkeypatch.setattr(_fused, "_PANEL", 2**18)
-    monkeypatch.setattr(_fused_lists, "_ROOM", 2)
-    monkeypatch.setattr(_fused_lists, "_LEAST", 1)
+    monkeypatch.setattr(_gpu, "_ROOM", 100)
+    monkeypatch.setattr(_gpu, "_LEAST_ROOM", 1)
+    monkeypatch.setattr(_gpu, "_PANEL", 2**18)
+    monkeypatch.setattr(_gpu, "_LIST_ROOM", 2)
+    monkeypatch.setattr(_gpu, "_LIST_LEAST", 1)
     for kind, C in zip(({"scale": 1.0}, {"top_k": 4}), expected, strict=True):
         again = HardThreshold(dense_limit=0, sparse_output=True, **kind).fit(X).covariance_.to_dense()
         torch.testing.assert_close(again, C, rtol=1e-5, atol=1e-6)
@@ -167,8 +167,10 @@ def test_what_does_not_fit_is_a_memory_error_and_progress_is_told(capsys):
 def test_lists_hold_no_feature_that_is_not_there():
     X = torch.randn(64, 200_000, device="cuda", generator=torch.Generator("cuda").manual_seed(0))
     data = tiles.read(X, None, correlations=True, limit=2**36, kind="pearson")
-    best, pairs = _fused_lists.largest_of_rows(tiles.over(data, 2**36), 15)
-    assert pairs is not None and int(pairs.columns.max()) < 200_000 and bool((best[:, 0] > 0).all())
+    quick = tiles.over(data, 2**36).fast_largest_of_rows(15)
+    assert quick is not None
+    best, pairs = quick
+    assert int(pairs.columns.max()) < 200_000 and bool((best[:, 0] > 0).all())
     rows = torch.randint(200_000, (200,), generator=torch.Generator().manual_seed(0)).cuda()
     exact = (data.Z[rows].double() @ data.Z[:200_000].double().T).abs()
     exact[torch.arange(200), rows] = 0

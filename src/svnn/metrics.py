@@ -11,7 +11,7 @@ from svnn.functional._matrix import numpy_matrix
 
 
 class SupportRecovery(NamedTuple):
-    """Precision and recall of the off-diagonal pairs that an estimate found, and their harmonic mean."""
+    """Precision and recall of the off-diagonal pairs of an estimate, and their harmonic mean."""
 
     precision: float
     recall: float
@@ -19,7 +19,7 @@ class SupportRecovery(NamedTuple):
 
 
 def support_recovery(C_true: MatrixLike, C_hat: MatrixLike, tol: float = 0.0) -> SupportRecovery:
-    r"""Score which off-diagonal pairs an estimate says are related.
+    r"""Score the support of an estimated covariance against that of the true one.
 
     Parameters
     ----------
@@ -32,8 +32,8 @@ def support_recovery(C_true: MatrixLike, C_hat: MatrixLike, tol: float = 0.0) ->
     Returns
     -------
     SupportRecovery
-        ``precision``, the share of the found pairs that are true; ``recall``, the share of the true
-        pairs that are found; ``f1``, :math:`2\,TP / (2\,TP + FP + FN)`.
+        ``precision``, the share of the estimated pairs that are true; ``recall``, the share of the true
+        pairs that are estimated; ``f1``, :math:`2\,TP / (2\,TP + FP + FN)`.
 
     Notes
     -----
@@ -56,16 +56,16 @@ def support_recovery(C_true: MatrixLike, C_hat: MatrixLike, tol: float = 0.0) ->
     """
     if not tol >= 0:
         raise ValueError(f"tol must be a number >= 0, got {tol!r}.")
-    (true, n), (found, m) = _support(C_true, tol, "C_true"), _support(C_hat, tol, "C_hat")
+    (true, n), (kept, m) = _support(C_true, tol, "C_true"), _support(C_hat, tol, "C_hat")
     if n != m:
         raise ValueError(f"C_true has {n} features, C_hat has {m}; they must agree.")
-    if len(true) == len(found) == 0:
+    if len(true) == len(kept) == 0:
         return SupportRecovery(1.0, 1.0, 1.0)
-    hits = len(np.intersect1d(true, found, assume_unique=True))
+    hits = len(np.intersect1d(true, kept, assume_unique=True))
     return SupportRecovery(
-        precision=hits / len(found) if len(found) else 0.0,
+        precision=hits / len(kept) if len(kept) else 0.0,
         recall=hits / len(true) if len(true) else 0.0,
-        f1=2 * hits / (len(true) + len(found)),
+        f1=2 * hits / (len(true) + len(kept)),
     )
 
 

@@ -27,7 +27,7 @@ from svnn.covariance import (
     _tables,
     tiles,
 )
-from svnn.covariance.tiles import DaskTable, _cluster_answers, _cluster_panels, _cluster_results, _cluster_tiles, _plan
+from svnn.covariance.tiles import DaskTable, _dask, _dask_panels
 
 dask = pytest.importorskip("dask")
 da = pytest.importorskip("dask.array")
@@ -59,7 +59,7 @@ def cluster():
 
 @pytest.fixture
 def client(cluster, monkeypatch):
-    monkeypatch.setattr(_cluster_panels, "panel_width", lambda *args: PANEL)
+    monkeypatch.setattr(_dask_panels, "panel_width", lambda *args: PANEL)
     with distributed.Client(cluster) as made:
         yield made
 
@@ -67,14 +67,14 @@ def client(cluster, monkeypatch):
 @pytest.fixture
 def asked(monkeypatch):
     """The questions that the workers are asked, with the number of tasks of each."""
-    found, ask = [], _cluster_tiles.ClusterTiles.ask
+    found, ask = [], _dask.ClusterTiles.ask
 
     def spy(self, *args, **kwargs):
         futures = ask(self, *args, **kwargs)
         found.append(len(futures))
         return futures
 
-    monkeypatch.setattr(_cluster_tiles.ClusterTiles, "ask", spy)
+    monkeypatch.setattr(_dask.ClusterTiles, "ask", spy)
     return found
 
 
@@ -174,7 +174,7 @@ def test_the_table_never_comes_here(client, monkeypatch):
     monkeypatch.setattr(DaskTable, "__getitem__", lambda *args: pytest.fail("the table is read here"))
     model = HardThreshold(dense_limit=0).fit(chunked(table()))
     assert model.density_ > 0
-    data = _cluster_panels.read(DaskTable(chunked(table())), None, correlations=True, limit=2**30, kind="pearson")
+    data = tiles.read(DaskTable(chunked(table())), None, correlations=True, limit=2**30, kind="pearson")
     assert data.Z.shape == (768, 0) and len(data.panels) == 3
     sizes = client.submit(lambda panels: [panel.Z.shape for panel in panels], data.panels.futures).result()
     assert sizes == [(256, T), (256, T), (256, T)]  # the last one is padded
@@ -337,10 +337,10 @@ def test_a_cluster_without_workers_is_an_error(monkeypatch):
     with distributed.LocalCluster(**settings) as cluster, distributed.Client(cluster) as client:
         with pytest.raises(RuntimeError, match="has no workers; start some, or close the Client"):
             HardThreshold(dense_limit=0).fit(chunked(table()))
-        monkeypatch.setattr(_cluster_results, "_COUNT", 0.01)
-        monkeypatch.setattr(_cluster_results, "_PATIENCE", 0.05)
+        monkeypatch.setattr(_dask_panels, "_COUNT", 0.01)
+        monkeypatch.setattr(_dask_panels, "_PATIENCE", 0.05)
         with pytest.raises(RuntimeError, match="all workers of the Dask cluster are gone"):
-            list(_cluster_results.finished(client, [client.submit(int, 1)]))
+            list(_dask_panels.finished(client, [client.submit(int, 1)]))
 
 
 # -- a folder -------------------------------------------------------------------------------------
@@ -387,16 +387,25 @@ def test_selections_have_folders_of_their_own(name, client, asked, tmp_path):
 @pytest.mark.parametrize(("n_rows", "threads", "memory", "width"), [(2000, 2, 3e9, 8448), (300, 64, 4e9, 65_536)])
 def test_the_width_of_panels(n_rows, threads, memory, width):
     n = 50_000 if threads == 2 else 10_000_000
-    assert _cluster_panels.panel_width(n, n_rows, threads, memory) == width
+    assert _dask_panels.panel_width(n, n_rows, threads, memory) == width
     assert 4 * width * n_rows <= memory / 16
     assert math.ceil(n / width) * (math.ceil(n / width) + 1) / 2 >= 8 * threads
-    assert _cluster_panels.panel_width(5, 10**9, 1, 1e6) == 128
+    assert _dask_panels.panel_width(5, 10**9, 1, 1e6) == 128
 
 
 def test_progress_counts_tasks(client, capsys):
     HardThreshold(density=0.1, dense_limit=0, verbose=True).fit(chunked(table()))
     lines = capsys.readouterr().err
     assert "histogram: 6 of 6" in lines and "pairs: 6 of 6" in lines
+
+
+def merging(count):
+    """The number of tasks that merge results, four at a time."""
+    tasks = 0
+    while count > 1:
+        tasks += count // 4 + (count % 4 > 1)
+        count = -(-count // 4)
+    return tasks
 
 
 @pytest.mark.parametrize(
@@ -407,14 +416,18 @@ def test_progress_counts_tasks(client, capsys):
         ("top_k", HardThreshold(top_k=3, dense_limit=0)),
     ],
 )
-def test_the_plan_is_what_happens(question, model, cluster, client, monkeypatch):
+def test_the_arithmetic_of_the_page_is_what_happens(question, model, cluster, client, monkeypatch):
     benchmark = pytest.importorskip("cluster")  # of the benchmarks
-    monkeypatch.setattr(_plan, "panel_width", lambda *args: 128)
-    monkeypatch.setattr(_cluster_panels, "panel_width", lambda *args: 128)
+    monkeypatch.setattr(_dask_panels, "panel_width", lambda *args: 128)
     X = np.random.default_rng(0).standard_normal((T, 600)).astype(np.float32)
-    plan = tiles.plan(600, T, workers=2, gflops=1.0, question=question, k=3)
-    assert (plan.panels, plan.pairs, plan.panel_bytes) == (5, 15, 4 * T * 128)
-    assert plan.operations == plan.passes * 600**2 * T
+    panels, pairs, panel_bytes = 5, 15, 4 * T * 128
+    passes, merges = {
+        "threshold": (1, 0),
+        "density": (2, merging(pairs)),
+        "top_k": (2, panels * (math.ceil(panels / 4) + merging(math.ceil(panels / 4)))),
+    }[question]
+    tasks = 2 * panels + passes * pairs + merges
+    answers = (pairs + merges) * 2**20 if question == "density" else 8 * panels**2 * 4 * 128 * 8
     watch = benchmark.Watch(cluster.scheduler)
     before = sum(client.run(benchmark.incoming).values())
     cluster.scheduler.add_plugin(watch, name=question)
@@ -422,36 +435,53 @@ def test_the_plan_is_what_happens(question, model, cluster, client, monkeypatch)
     cluster.scheduler.remove_plugin(name=question)
     moved = sum(client.run(benchmark.incoming).values()) - before
     ours = {name: count for name, count in watch.done.items() if "rechunk" not in name and name not in ("array", "run")}
-    assert sum(ours.values()) == plan.tasks, ours
-    assert ours["_answered"] == plan.passes * plan.pairs
-    assert 0 < moved <= 2 * plan.moved_to_panels + plan.moved_to_pairs + plan.moved_to_merges + 1e5
-    assert f"tasks                   {plan.tasks:,}" in str(plan)
+    assert sum(ours.values()) == tasks, ours
+    assert ours["_answered"] == passes * pairs
+    assert 0 < moved <= 2 * X.nbytes + passes * (2 * pairs - panels) * panel_bytes + merges * answers + 1e5
 
 
-def test_the_plan_holds_the_panels(client):
-    data = _cluster_panels.read(DaskTable(chunked(table())), None, correlations=True, limit=2**30, kind="pearson")
+def test_the_panels_hold_the_table(client):
+    data = tiles.read(DaskTable(chunked(table())), None, correlations=True, limit=2**30, kind="pearson")
     sizes = client.submit(lambda panels: [panel.Z.nbytes for panel in panels], data.panels.futures).result()
     assert sum(sizes) == 4 * 768 * T
-    assert tiles.plan(N, T, workers=1, gflops=1.0).table_bytes == sum(sizes)
 
 
-def test_the_code_of_the_page_runs_and_prints_what_it_shows(capsys):
+def test_the_code_of_the_page_runs_and_prints_what_it_says(capsys):
     page = (Path(__file__).parents[2] / "docs" / "cluster.md").read_text(encoding="utf-8")
-    first, planned = re.findall(r"```python\n(.*?)```", page, re.S)
-    names = {"__name__": "page"}
-    exec(compile(first, "cluster.md", "exec"), names)
+    (code,) = re.findall(r"```python\n(.*?)```", page, re.S)
+    exec(compile(code, "cluster.md", "exec"), {"__name__": "page"})
     assert re.fullmatch(r"True\n\d+ edges\n", capsys.readouterr().out)
-    exec(compile(planned, "cluster.md", "exec"), names)
-    assert f"```text\n{capsys.readouterr().out}```" in page
+
+
+def test_the_numbers_of_the_page():
+    """Ten million features of 300 samples on 64 workers with one thread and 4 GB each."""
+    page = " ".join((Path(__file__).parents[2] / "docs" / "cluster.md").read_text(encoding="utf-8").split())
+    n, t, workers = 10_000_000, 300, 64
+    width = _dask_panels.panel_width(n, t, workers, 4e9)
+    panels = math.ceil(n / width)
+    pairs = panels * (panels + 1) // 2
+    moved = (2 * pairs - panels) * 4 * width * t
+    for number in (
+        f"{width:,} features",
+        f"makes {panels} panels",
+        f"= {pairs:,} pairs",
+        f"{pairs + 2 * panels:,} tasks",
+        f"{4 * width * t / 1e6:.3g} MB",
+        f"{4 * n * t / 1e9:.3g} GB of panels",
+        f"{moved / 1e12:.3g} TB",
+        f"{moved / workers / 1e9:.3g} GB for each worker",
+        f"{n**2 * t / (workers * 88e9) / 3600:.2g} hours",
+    ):
+        assert number in page, number
 
 
 @pytest.mark.skipif(not torch.cuda.is_available(), reason="needs a GPU")
 def test_tiles_of_panels_are_multiplied_on_a_gpu():
     X = table(np.float32)
-    halves = [_cluster_panels._standardised(X[:, a : a + 384], None, a, _OPTIONS) for a in (0, 384)]
-    found = _cluster_tiles.PairTiles(*halves, (1.0, 1.0), 2**30)
+    halves = [_dask_panels._standardised(X[:, a : a + 384], None, a, _OPTIONS) for a in (0, 384)]
+    found = _dask.PairTiles(*halves, (1.0, 1.0), 2**30)
     assert found.device.type == "cuda"
-    counts, columns, *_ = _cluster_answers._collected(found, 20.0, None, None)
+    counts, columns, *_ = _dask._collected(found, None, 20.0, None, None)
     R = np.nan_to_num(np.corrcoef(X.T.astype(np.float64))) * T
     rows, expected = np.nonzero(np.abs(R[:384, 384:]) > 20.0)
     assert_array_equal(columns, expected + 384)

@@ -14,7 +14,7 @@ import svnn
 from model_files import forge, read
 from svnn import SVNNClassifier, SVNNRegressor, as_operator
 from svnn.covariance import FactorThreshold, HardThreshold
-from svnn.covariance.tiles import _residual_tiles as residual_tiles
+from svnn.covariance.tiles import _factors as residual_tiles
 from svnn.functional import LowRankPlusSparse, growth_ratio_factors, hard_threshold, universal_threshold
 from svnn.operators import SumOperator
 

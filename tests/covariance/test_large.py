@@ -16,7 +16,7 @@ from sklearn.base import clone
 from svnn import SVNNRegressor
 from svnn.covariance import ACV, RCV, AdaptiveThreshold, HardThreshold, SampleCovariance, SoftThreshold
 from svnn.covariance.tiles import _order_statistics as order_statistics
-from svnn.covariance.tiles import _products as products
+from svnn.covariance.tiles import _tiles as products
 from svnn.functional import moments
 
 N, T = 300, 60

@@ -66,5 +66,9 @@ def test_without_control_groups_it_is_the_machines(tmp_path):
 
 def test_half_of_it_is_used(monkeypatch):
     monkeypatch.setattr(_observations, "process_memory", lambda: 1000)
-    assert memory_bytes(None) == 500
+    _observations._half_of_memory.cache_clear()
+    try:
+        assert memory_bytes(None) == 500
+    finally:
+        _observations._half_of_memory.cache_clear()
     assert memory_bytes("1KB") == 1000

@@ -15,7 +15,7 @@ from scipy.stats import rankdata
 
 from sources.made_up import NAMES, SOURCES, annotated, counts, every_source
 from svnn.covariance import HardThreshold
-from svnn.covariance.tiles import _products as products
+from svnn.covariance.tiles import _tiles as products
 from svnn.functional import largest_pairs, top_k_pairs
 from svnn.graphs import _files as files
 from svnn.graphs import _writer as writer

@@ -15,7 +15,7 @@ from svnn.functional.thresholds import RULES
 
 
 class AdaptiveThreshold(Sparsifier):
-    r"""Sample covariance with a threshold for each entry that follows its own uncertainty (Cai & Liu 2011).
+    r"""Sample covariance with a threshold for each entry that follows its uncertainty (Cai & Liu 2011).
 
     .. math:: \lambda_{ij} = \delta \sqrt{\theta_{ij} \log N / t}
 
@@ -116,5 +116,5 @@ class AdaptiveThreshold(Sparsifier):
         limit = tiles.memory_bytes(self.memory_limit)
         data = tiles.read(X, sample_weight, correlations=True, limit=limit, kind=self.correlation)
         grid = tiles.over(data, limit, bool(self.verbose))
-        found = tiles.adaptive(grid, self.rule, float(self.delta), bool(self.keep_diagonal))
-        return Estimate(found.matrix, found.location, {})
+        location, matrix, _ = tiles.adaptive(grid, self.rule, float(self.delta), bool(self.keep_diagonal))
+        return Estimate(matrix, location, {})

@@ -148,8 +148,8 @@ class Banding(Sparsifier):
         data = tiles.read(X, sample_weight, correlations=False, limit=limit, kind=self.correlation)
         width = self._chosen(X, sample_weight)
         grid = tiles.over(data, limit, bool(self.verbose))
-        found = tiles.near_diagonal(grid, width, lambda distance: type(self)._weights(distance, width))
-        return Estimate(found.matrix, found.location, {"width_": width})
+        location, matrix, _ = tiles.near_diagonal(grid, width, lambda distance: type(self)._weights(distance, width))
+        return Estimate(matrix, location, {"width_": width})
 
     def _chosen(self, X: AnyArray, sample_weight: ColumnLike | None) -> int:
         """Return the width, the one of least risk on held-out rows where that is asked for."""
@@ -162,12 +162,12 @@ class Banding(Sparsifier):
         if tiled and n > CV_FEATURES:
             start = int(generator(self.random_state).integers(n - CV_FEATURES + 1))
             X, n = X[:, start : start + CV_FEATURES], CV_FEATURES
-        seen: Any = as_floating(X)
+        rows: Any = as_floating(X)
         if tiled and self.correlation != "pearson":  # up to dense_limit features the table is transformed already
-            seen, sample_weight, _ = transformed_table(seen, sample_weight, self.correlation)
+            rows, sample_weight, _ = transformed_table(rows, sample_weight, self.correlation)
         # The risk is the sum over distances d of w_d² a_d - 2 w_d b_d, and a term without the weights w.
         squares, products = np.zeros(n), np.zeros(n)
-        for train, _, test in held_out_correlations(self, seen, sample_weight, 'width="cv"', "a number for width"):
+        for train, _, test in held_out_correlations(self, rows, sample_weight, 'width="cv"', "a number for width"):
             first, second = (to_numpy(part).astype(np.float64) for part in (train, test))
             squares += [float((first.diagonal(d) ** 2).sum()) for d in range(n)]
             products += [float((first.diagonal(d) * second.diagonal(d)).sum()) for d in range(n)]

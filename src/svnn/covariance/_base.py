@@ -152,8 +152,8 @@ class CovarianceEstimator(FittedSummary):
         before: Totals | None = getattr(self, "_totals_", None)
         if before is None and hasattr(self, "covariance_"):
             raise ValueError(
-                f"{name} was fitted without running moments (with missing values, with more than dense_limit features, "
-                "or by an older svnn), so partial_fit cannot update it; fit all rows again."
+                f"{name} was fitted without running moments (with missing values, or with more than dense_limit "
+                "features), so partial_fit cannot update it; fit all rows again."
             )
         return before
 

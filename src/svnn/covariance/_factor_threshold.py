@@ -218,9 +218,9 @@ class FactorThreshold(Sparsifier):
         data = tiles.read(X, sample_weight, correlations=True, limit=limit, kind=self.correlation)
         n, size = data.n_features, round(1 / data.scale)
         most = candidate_factors(n, data.n_samples) + 1 if self.n_factors == "auto" else int(self.n_factors)
-        found = tiles.leading_factors(data, min(most, size - 1, n))
-        r = self._count(found.eigenvalues, float((data.variance > 0).sum()), data.n_samples)
-        vectors = found.vectors[:, :r]
+        leading = tiles.leading_factors(data, min(most, size - 1, n))
+        r = self._count(leading.eigenvalues, float((data.variance > 0).sum()), data.n_samples)
+        vectors = leading.vectors[:, :r]
         correlations = isinstance(self.tau, str)
         loadings, data = tiles.without_factors(data, vectors, correlations=correlations)
         root = data.weight.double().repeat_interleave(data.n_values).sqrt()

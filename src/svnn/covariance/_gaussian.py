@@ -51,14 +51,14 @@ def inverse_parts(C: Matrix) -> list[Parts]:
             "memory allows it, scipy.linalg.pinvh(covariance_.toarray()) inverts the whole matrix."
         )
     order = np.argsort(labels, kind="stable")
-    found = []
+    solved = []
     for size in np.unique(sizes):
         features = order[sizes[labels[order]] == size].reshape(-1, size)
-        found.append((features, *np.linalg.eigh(_blocks(C, features))))
-    cutoff = n * np.finfo(np.float64).eps * max(np.abs(values).max() for _, values, _ in found)
+        solved.append((features, *np.linalg.eigh(_blocks(C, features))))
+    cutoff = n * np.finfo(np.float64).eps * max(np.abs(values).max() for _, values, _ in solved)
     return [
         Parts(features, np.where(np.abs(values) > cutoff, 1 / np.where(values == 0, 1, values), 0), vectors)
-        for features, values, vectors in found
+        for features, values, vectors in solved
     ]
 
 

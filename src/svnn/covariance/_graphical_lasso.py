@@ -67,7 +67,7 @@ class GraphicalLasso(CovarianceEstimator):
     tol : float, default=0.0001
         Duality gap at which it stops.
     enet_tol : float, default=1e-07
-        Tolerance of its inner lasso. With scikit-learn's own 1e-4 it often does not converge from about 70
+        Tolerance of its inner lasso. With scikit-learn's default of 1e-4 it often does not converge from about 70
         features on.
     n_jobs : int or None, default=None
         Number of components to solve at the same time.
@@ -78,12 +78,12 @@ class GraphicalLasso(CovarianceEstimator):
         Whether ``covariance_`` and ``precision_`` are sparse: a ``csr_array``, or a sparse CSR tensor for
         tensors. None means that they are sparse with more than ``dense_limit`` features.
     dense_limit : int, default=4096
-        Up to so many features the N×N sample covariance is formed, and the result is dense.
+        The most features for which the N×N sample covariance is formed and the result is dense.
 
     Attributes
     ----------
     precision_ : ndarray or Tensor of shape (N, N)
-        Its inverse, of the same kind. A constant feature has a row of zeros in both.
+        Its inverse, dense or sparse as ``covariance_``. A constant feature has a row of zeros in both.
     density_ : float
         Share of off-diagonal entries of ``precision_`` that are not zero.
     n_components_ : int
@@ -254,11 +254,11 @@ def _solve(R: np.ndarray, alpha: float, tol: float, enet_tol: float, max_iter: i
         S = R / (1 + ridge)
         np.fill_diagonal(S, 1.0)
         # The solver's gap may be nearly 0 after two sweeps, far from the solution: it only counts where W is
-        # feasible in the dual problem. Where it is not, the solver has to go on for a given number of sweeps.
+        # feasible in the dual problem. Where it is not, the solver continues for a fixed number of sweeps.
         for stop, sweeps in ((tol, max_iter), (_NEVER, 10), (_NEVER, 30), (_NEVER, max_iter)):
             T, gap, n_iter = _run(S, alpha, tol=stop, enet_tol=enet_tol, max_iter=min(sweeps, max_iter))
             if abs(gap) < tol:
-                # The solver's own W lags behind Θ, so it is computed anew, and scaled to an exact unit diagonal.
+                # The solver's W lags behind Θ, so it is computed again, and scaled to an exact unit diagonal.
                 W = np.linalg.inv(T)
                 d = np.sqrt(W.diagonal())
                 W, T = (W + W.T) / (2 * np.outer(d, d)), T * np.outer(d, d)

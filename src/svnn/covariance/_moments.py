@@ -75,13 +75,13 @@ def _with_totals(estimator: Any, X: Any, sample_weight: ColumnLike | None, ddof:
     """Return the moments by way of running ones, which ``partial_fit`` can update."""
     rows, weight = X, sample_weight
     if isinstance(X, np.ndarray) or is_torch(X):
-        found = totals(X, sample_weight)
+        so_far = totals(X, sample_weight)
     else:
         from svnn.covariance._tables import totals_of_table
 
-        found, rows = totals_of_table(estimator, X, sample_weight)
+        so_far, rows = totals_of_table(estimator, X, sample_weight)
         weight = None
-    return Sample(rows, found.moments(ddof), weight, found.location, found)
+    return Sample(rows, so_far.moments(ddof), weight, so_far.location, so_far)
 
 
 def needs_products(name: str, correlation: str, base: object) -> None:
@@ -117,7 +117,7 @@ def moments_by(
 
 
 def _moments_of_base(X: Array, sample_weight: ColumnLike | None, base: str | HasFit) -> Moments:
-    """Return the location and covariance of a fitted estimator of any package, in the form of ``X``."""
+    """Return the location and covariance of a fitted estimator of any package, as arrays or tensors like ``X``."""
     from svnn.covariance._resolve import fit_covariance, resolve  # it imports all estimators, which use this file
 
     weight = None if sample_weight is None else check_weight(sample_weight, X)

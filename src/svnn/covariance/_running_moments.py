@@ -29,7 +29,7 @@ class Totals(NamedTuple):
 
     def moments(self, ddof: float = 0) -> Moments:
         """Return the sample moments of the rows so far; constant features have covariances of exactly zero."""
-        low: Any = self.low  # arrays or tensors, all of the same kind
+        low: Any = self.low  # arrays or tensors, all of the same type
         high: Any = self.high
         variance: Any = self.covariance.diagonal()
         n_samples = self.weight**2 / self.squares

@@ -41,7 +41,7 @@ class SignificantEdges(Sparsifier):
         The level of all tests together.
     method : {"bh", "by", "bonferroni"}, default="bh"
         What ``alpha`` bounds: the share of false edges among those kept, by the procedure of Benjamini and
-        Hochberg ("bh") or that of Benjamini and Yekutieli ("by"), or the probability of any ("bonferroni").
+        Hochberg ("bh") or that of Benjamini and Yekutieli ("by"), or the probability of one or more ("bonferroni").
     partial : bool, default=False
         Test partial correlations; see the notes.
     rule : {"and", "or"}, default="and"

@@ -48,7 +48,7 @@ class Spectral(CovarianceEstimator):
     dense_limit : int, default=10000
         All eigenvalues take a dense matrix; more features than this are an error.
     random_state : int, Generator, RandomState or None, default=None
-        Seed of an estimator that is random and has none of its own.
+        Seed of a random estimator whose ``random_state`` is None.
 
     Attributes
     ----------
@@ -140,7 +140,7 @@ class Spectral(CovarianceEstimator):
         y : array of shape (t,)
             Given to estimators that need targets, such as ``WithinClass``.
         sample_weight : array of shape (t,), optional
-            Estimators that are not svnn's own get the rows unweighted.
+            Estimators of other packages get the rows unweighted.
 
         Returns
         -------
@@ -155,8 +155,8 @@ class Spectral(CovarianceEstimator):
             )
         seed = None if self.random_state is None else int(generator(self.random_state).integers(2**31))
         fitted = fit_covariance(resolve(self.estimator, seed), data, sample_weight, y)
-        found = numpy_matrix(fitted.covariance_)
-        C = (found if isinstance(found, np.ndarray) else found.toarray()).astype(np.float64)
+        matrix = numpy_matrix(fitted.covariance_)
+        C = (matrix if isinstance(matrix, np.ndarray) else matrix.toarray()).astype(np.float64)
         varies = np.flatnonzero(C.any(0))
         eigenvalues, vectors = np.linalg.eigh(C[np.ix_(varies, varies)])
         table = to_numpy(data).astype(np.float64)
@@ -170,7 +170,7 @@ class Spectral(CovarianceEstimator):
         return self
 
     def _applied(self, eigenvalues: np.ndarray, X: np.ndarray, weight: np.ndarray) -> np.ndarray:
-        """Return the function of the eigenvalues; the data and the weights of its rows say how much noise there is."""
+        """Return the function of the eigenvalues; the noise is estimated from the data and the weights of its rows."""
         if not len(eigenvalues):
             return eigenvalues
         if self.function == "shrink":

@@ -18,7 +18,7 @@ from svnn.functional.probabilities import probabilities_with_slope
 if TYPE_CHECKING:
     from torch import Tensor
 
-    from svnn.covariance.tiles import Found, Observations
+    from svnn.covariance.tiles import Observations, TiledCovariance
 
 
 class StochasticSparsifier(Sparsifier):
@@ -172,7 +172,7 @@ class ACV(StochasticSparsifier):
         drawn = self._draw_from_tiles(data, slope, random)
         return Estimate(drawn.matrix, drawn.location, {"slope_": slope, "_observations_": data})
 
-    def _draw_from_tiles(self, data: Observations, slope: float, random_state: RandomState) -> Found:
+    def _draw_from_tiles(self, data: Observations, slope: float, random_state: RandomState) -> TiledCovariance:
         from svnn.covariance import tiles
 
         grid = tiles.over(data, tiles.memory_bytes(self.memory_limit), bool(self.verbose))
@@ -194,8 +194,7 @@ class ACV(StochasticSparsifier):
             return self._finished(self._draw_from_tiles(self._observations_, self.slope_, random_state).matrix)
         if not hasattr(self, "sample_covariance_"):
             raise ValueError(
-                "this ACV came from a file without the data that it draws from (by an older svnn, or of a fit on a "
-                "cluster); fit it again."
+                "this ACV came from a file without the data that it draws from, which was on a cluster; fit it again."
             )
         return super().sample(random_state)
 

@@ -90,16 +90,16 @@ def totals_of_table(estimator: Any, table: Any, weight: ColumnLike | None) -> tu
         weight = np.broadcast_to(np.asarray(weight, dtype=np.float64), table.shape[:1])
     if isinstance(table, DaskTable):
         return _totals_of_chunks(table, weight), table
-    found, rows, start = None, np.empty((0, table.shape[1])), 0
+    so_far, rows, start = None, np.empty((0, table.shape[1])), 0
     for part in table.rows(memory_bytes(getattr(estimator, "memory_limit", None))):
         rows = estimator._check(part, reset=False, min_samples=1)
         of_rows = None if weight is None else weight[start : start + len(rows)]
         start += len(rows)
         if of_rows is None or of_rows.any():
-            found = add_rows(found, rows, of_rows)
-    assert found is not None, "the shape has been checked, and so have the weights"
+            so_far = add_rows(so_far, rows, of_rows)
+    assert so_far is not None, "the shape has been checked, and so have the weights"
     _set_names(estimator, table)
-    return found, rows
+    return so_far, rows
 
 
 def _totals_of_chunks(X: DaskTable, weight: np.ndarray | None) -> Totals:
@@ -120,8 +120,8 @@ def _totals_of_chunks(X: DaskTable, weight: np.ndarray | None) -> Totals:
     while len(parts) > 1:
         groups = (parts[k : k + _AT_ONCE] for k in range(0, len(parts), _AT_ONCE))
         parts = [group[0] if len(group) == 1 else delayed(_merged, pure=False)(group) for group in groups]
-    found: Totals = parts[0].compute()
-    return found
+    merged: Totals = parts[0].compute()
+    return merged
 
 
 def _totals_of_chunk(rows: Any, weight: np.ndarray | None, dtype: str) -> Totals:

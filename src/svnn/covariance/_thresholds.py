@@ -26,6 +26,7 @@ from svnn.functional.thresholds import RULES
 
 #: Features on which cross-validation runs when there are more than dense_limit.
 CV_FEATURES = 1024
+_NO_EDGE = "tau={:g} leaves no edge: every covariance is below tau/sqrt(t). The result is diagonal; use a smaller tau."
 #: Values of tau that tau="cv" compares.
 _GRID_POINTS = 41
 
@@ -100,32 +101,27 @@ class SingleThreshold(Sparsifier):
                 of_pairs = threshold * (sd[:, None] * sd)
         C = RULES[self._rule](C, of_pairs, self.keep_diagonal)
         C = C if pairs is None else xp.where(pairs, C, 0 * C)
-        return self._estimate(C, moments.location, threshold, tau)
+        learned = {"threshold_": threshold, "tau_": tau if self.tau == "cv" else None}
+        return Estimate(C, moments.location, learned, _NO_EDGE.format(self.tau) if isinstance(self.tau, Real) else "")
 
     def _from_tiles(self, X: AnyArray, sample_weight: ColumnLike | None) -> Estimate:
         from svnn.covariance import tiles
 
-        tau, keep, limit = None, bool(self.keep_diagonal), tiles.memory_bytes(self.memory_limit)
+        tau, keep_diagonal, limit = None, bool(self.keep_diagonal), tiles.memory_bytes(self.memory_limit)
         correlations = self.density is None and self.top_k is None and isinstance(self.tau, str)
         data = tiles.read(X, sample_weight, correlations=correlations, limit=limit, kind=self.correlation)
         grid = tiles.over(data, limit, bool(self.verbose))
         if self.density is not None:
-            found = tiles.at_density(grid, self._rule, pairs_for_density(X.shape[1], self.density), keep)
+            kept = tiles.at_density(grid, self._rule, pairs_for_density(X.shape[1], self.density), keep_diagonal)
         elif self.top_k is not None:
-            found = tiles.top_k(grid, self._rule, self.top_k, keep)
+            kept = tiles.top_k(grid, self._rule, self.top_k, keep_diagonal)
         else:
             tau = self._chosen_tau(X, sample_weight)
-            found = tiles.above_threshold(grid, self._rule, tau / data.n_samples**0.5, keep)
-        return self._estimate(found.matrix, found.location, found.threshold, tau)
-
-    def _estimate(self, C: Any, location: AnyArray, threshold: Any, tau: float | None) -> Estimate:
-        warning = ""
-        if isinstance(self.tau, Real):
-            warning = (
-                f"tau={self.tau:g} leaves no edge: every covariance is below tau/sqrt(t). The result is diagonal; use "
-                "a smaller tau."
-            )
-        return Estimate(C, location, {"threshold_": threshold, "tau_": tau if self.tau == "cv" else None}, warning)
+            kept = tiles.above_threshold(grid, self._rule, tau / data.n_samples**0.5, keep_diagonal)
+        learned = {"threshold_": kept.threshold, "tau_": tau if self.tau == "cv" else None}
+        return Estimate(
+            kept.matrix, kept.location, learned, _NO_EDGE.format(self.tau) if isinstance(self.tau, Real) else ""
+        )
 
     def _chosen_tau(self, X: Any, sample_weight: ColumnLike | None) -> float:
         """Return the tau of the threshold tau/sqrt(t); ``X`` is the data itself where there are many features."""
@@ -234,7 +230,7 @@ class HardThreshold(SingleThreshold):
     See Also
     --------
     SoftThreshold : also shrinks what it keeps.
-    AdaptiveThreshold : gives every entry a threshold of its own.
+    AdaptiveThreshold : a separate threshold for every entry.
 
     Notes
     -----

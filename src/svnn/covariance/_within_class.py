@@ -33,7 +33,7 @@ class WithinClass(CovarianceEstimator):
     estimator : str or estimator, default="ledoit_wolf"
         A name or any estimator with ``fit`` and ``covariance_``; see :func:`svnn.covariance.resolve`.
     random_state : int, Generator, RandomState or None, default=None
-        Seed of an estimator that is random and has none of its own; every class gets another.
+        Seed of a random estimator whose ``random_state`` is None; every class gets another seed.
 
     Attributes
     ----------
@@ -62,7 +62,7 @@ class WithinClass(CovarianceEstimator):
     Rows that are not independent (windows of one recording) make the shrinkage of all rows together too weak; class by
     class it is stronger.
 
-    A class with a single row says nothing about its spread and is left out.
+    A class with a single row has no spread and is left out.
 
     Examples
     --------
@@ -107,7 +107,7 @@ class WithinClass(CovarianceEstimator):
         y : array of shape (t,)
             Labels.
         sample_weight : array of shape (t,), optional
-            Only ratios of weights matter. Estimators that are not svnn's own get the rows unweighted.
+            Only ratios of weights matter. Estimators of other packages get the rows unweighted.
 
         Returns
         -------
@@ -129,7 +129,7 @@ class WithinClass(CovarianceEstimator):
                 share = float(mass[rows].sum())
                 estimator = resolve(self.estimator, int(random.randint(2**31)))
                 C, still = _one_class(estimator, data[rows], None if weight is None else weight[rows])
-                with np.errstate(invalid="ignore"):  # an overflow is said below
+                with np.errstate(invalid="ignore"):  # an overflow is reported below
                     total, constant = total + share * C, constant & still
                 counted += share
         if not counted:
@@ -143,7 +143,7 @@ class WithinClass(CovarianceEstimator):
 
     @property
     def precision_(self) -> Matrix:
-        """The (pseudo-)inverse of the covariance, of its kind, computed when asked for."""
+        """The (pseudo-)inverse of the covariance, dense or sparse as it is, computed on each access."""
         return self.get_precision()
 
     def __sklearn_tags__(self) -> Tags:

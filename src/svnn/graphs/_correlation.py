@@ -251,7 +251,7 @@ def _write_panels(grid: Tiles, level: float, path: Path, names: np.ndarray | Non
     data, unit = grid.data, math.sqrt(grid.data.scale)
     degrees = np.zeros(len(data.Z), dtype=np.int64)
     dtype = np.dtype(str(data.dtype).removeprefix("torch."))
-    panels = tiles.panels_above(grid, tiles.below_number(level / data.scale), what="threshold")
+    panels = grid.panels_above(tiles.below_number(level / data.scale), what="threshold")
     with EdgeWriter(path, data.n_features, names) as writer:
         for start, *panel in panels:
             counts, columns, values = map(to_numpy, panel)

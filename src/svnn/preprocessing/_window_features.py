@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Collection, Iterator, Sequence
 from numbers import Integral, Real
-from typing import Self
+from typing import ClassVar, Self
 
 import numpy as np
 from sklearn.base import BaseEstimator, OneToOneFeatureMixin, TransformerMixin
@@ -12,18 +12,7 @@ from sklearn.utils import Tags
 from sklearn.utils.metaestimators import available_if
 from sklearn.utils.validation import check_is_fitted
 
-from svnn._parameters import (
-    Rule,
-    anything,
-    boolean,
-    check_parameters,
-    declared,
-    either,
-    number,
-    one_of,
-    parameter,
-    sizes,
-)
+from svnn._parameters import Rule, anything, boolean, check_parameters, either, number, one_of, sizes
 from svnn._types import DataLike
 from svnn._validation import check_data
 from svnn.functional._array import to_numpy
@@ -58,13 +47,35 @@ def _shares() -> Rule:
     return Rule("a sequence of numbers in [0, 1]", holds, "sequence of float in [0, 1]")
 
 
-@declared
 class WindowFeatures(TransformerMixin, BaseEstimator):
     r"""Summarise windows (t, N, F) of raw samples by D features per node.
 
     A covariance filter takes the F values of a node in the same order for every sample. In a window cut from a
     running measurement this order means nothing: a step of the left foot may come at any of the F times, and a filter
     on raw samples cannot see past that phase. Moments and energies of frequency bands do not depend on the phase.
+
+    Parameters
+    ----------
+    moments : sequence of {"mean", "std", "skewness", "kurtosis"}, default=('mean', 'std', 'skewness', 'kurtosis')
+        Which moments of a window become features.
+    extras : sequence of {"range", "min", "max", "roughness", "crossings"}, default=('range',)
+        Other features of a window. "roughness" is the root mean square of the steps from sample to sample (the jerk of
+        an acceleration), "crossings" the share of the steps on which the window crosses its mean.
+    quantiles : sequence of float in [0, 1], default=()
+        Which quantiles of a window become features.
+    bands : int or sequence of float, default=4
+        Energies of frequency bands: either the number of bands, whose edges then grow geometrically from the lowest
+        frequency to the highest, or the edges themselves, in units of ``sampling_rate``. 0 leaves the bands out.
+    lags : sequence of int, default=()
+        The lags whose autocorrelations become features.
+    sampling_rate : float or None, default=None
+        Samples per unit of time. Without it frequencies are in cycles per sample, at most 0.5.
+    log : bool, default=True
+        Take the logarithm of magnitudes: standard deviation, kurtosis, range, roughness and energies. Magnitudes that
+        differ between people or devices by a factor then differ by a shift.
+    layout : {"nodes", "table"}, default="nodes"
+        "nodes" gives (t, N, D), D values for each of the N nodes. "table" gives (t, N·D), where every feature of every
+        channel is a node of its own, so that a covariance sees how features go together, across channels and within.
 
     Attributes
     ----------
@@ -110,51 +121,37 @@ class WindowFeatures(TransformerMixin, BaseEstimator):
     (100, 54)
     """
 
-    moments: Sequence[str] = parameter(
-        default=MOMENTS, rule=_some_of(MOMENTS), doc="Which moments of a window become features."
-    )
-    extras: Sequence[str] = parameter(
-        default=("range",),
-        rule=_some_of(EXTRAS),
-        doc="""
-        Other features of a window. "roughness" is the root mean square of the steps from sample to sample (the jerk of
-        an acceleration), "crossings" the share of the steps on which the window crosses its mean.
-        """,
-    )
-    quantiles: Sequence[float] = parameter(
-        default=(), rule=_shares(), doc="Which quantiles of a window become features."
-    )
-    bands: int | Sequence[float] = parameter(
-        default=4,
-        rule=anything("int or sequence of float"),
-        doc="""
-        Energies of frequency bands: either the number of bands, whose edges then grow geometrically from the lowest
-        frequency to the highest, or the edges themselves, in units of ``sampling_rate``. 0 leaves the bands out.
-        """,
-    )
-    lags: Sequence[int] = parameter(default=(), rule=sizes(), doc="The lags whose autocorrelations become features.")
-    sampling_rate: float | None = parameter(
-        default=None,
-        rule=either(number(above=True), None),
-        kind="float or None",
-        doc="Samples per unit of time. Without it frequencies are in cycles per sample, at most 0.5.",
-    )
-    log: bool = parameter(
-        default=True,
-        rule=boolean(),
-        doc="""
-        Take the logarithm of magnitudes: standard deviation, kurtosis, range, roughness and energies. Magnitudes that
-        differ between people or devices by a factor then differ by a shift.
-        """,
-    )
-    layout: str = parameter(
-        default="nodes",
-        rule=one_of("nodes", "table"),
-        doc="""
-        "nodes" gives (t, N, D), D values for each of the N nodes. "table" gives (t, N·D), where every feature of every
-        channel is a node of its own, so that a covariance sees how features go together, across channels and within.
-        """,
-    )
+    _rules: ClassVar[dict[str, Rule]] = {
+        "moments": _some_of(MOMENTS),
+        "extras": _some_of(EXTRAS),
+        "quantiles": _shares(),
+        "bands": anything("int or sequence of float"),
+        "lags": sizes(),
+        "sampling_rate": either(number(above=True), None),
+        "log": boolean(),
+        "layout": one_of("nodes", "table"),
+    }
+
+    def __init__(
+        self,
+        *,
+        moments: Sequence[str] = ("mean", "std", "skewness", "kurtosis"),
+        extras: Sequence[str] = ("range",),
+        quantiles: Sequence[float] = (),
+        bands: int | Sequence[float] = 4,
+        lags: Sequence[int] = (),
+        sampling_rate: float | None = None,
+        log: bool = True,
+        layout: str = "nodes",
+    ) -> None:
+        self.moments = moments
+        self.extras = extras
+        self.quantiles = quantiles
+        self.bands = bands
+        self.lags = lags
+        self.sampling_rate = sampling_rate
+        self.log = log
+        self.layout = layout
 
     def fit(self, X: DataLike, y: object = None) -> Self:
         """Learn the floors of the magnitudes.

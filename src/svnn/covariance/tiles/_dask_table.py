@@ -1,4 +1,4 @@
-"""A table of Dask: what it must be like, and the ways to its values."""
+"""Tables of Dask, checked but not computed."""
 
 from __future__ import annotations
 
@@ -9,7 +9,6 @@ from typing import Any
 import numpy as np
 
 from svnn._validation import reject_text_columns
-from svnn.covariance.tiles._observations import gather
 from svnn.functional._array import as_floating, check_dense_real
 
 
@@ -49,7 +48,8 @@ class DaskTable:
 
     def __getitem__(self, key: Any) -> np.ndarray:
         """Return some of the values, computed."""
-        return self._floating(self.array[key].compute())
+        values: Any = as_floating(self.array[key].compute())
+        return np.asarray(values, dtype=self.dtype)
 
     def chunks(self) -> Iterator[np.ndarray]:
         """Yield the rows, chunk by chunk, all columns of them."""
@@ -60,15 +60,13 @@ class DaskTable:
 
     def gathered(self, limit: int) -> np.ndarray:
         """Return all values as an array here, in a file where they take more than a quarter of ``limit``."""
-        return gather(self.chunks(), limit)
+        from svnn.covariance.tiles._observations import gather  # which imports this file
 
-    def _floating(self, values: Any) -> np.ndarray:
-        found: Any = as_floating(values)
-        return np.asarray(found, dtype=self.dtype)
+        return gather(self.chunks(), limit)
 
 
 def _check(X: Any) -> None:
-    """Raise where an array of Dask is nothing to estimate covariances of."""
+    """Raise where an array of Dask has a wrong shape or type."""
     if X.ndim not in (2, 3):
         raise ValueError(f"X must have shape (t, N) or (t, N, F), got a dask array of {X.ndim} dimension(s).")
     if any(np.isnan(size) for size in X.shape):

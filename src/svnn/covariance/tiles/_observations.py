@@ -1,4 +1,4 @@
-"""The data as the tiles read it: centred, scaled, in float32, one row per feature, within a limit of memory."""
+"""The data of the tiles: centred, scaled, in float32, one row per feature, within a limit of memory."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ import math
 import tempfile
 import threading
 from collections.abc import Iterator
-from functools import singledispatch
+from functools import cache
 from typing import TYPE_CHECKING, Any, BinaryIO, NamedTuple
 
 import numpy as np
@@ -16,6 +16,7 @@ from torch import Tensor
 from svnn._parameters import MEMORY_SIZE
 from svnn._threads import in_threads
 from svnn._types import AnyArray, ColumnLike, DataLike
+from svnn.covariance.tiles._dask_table import DaskTable
 from svnn.functional._array import as_floating, is_torch, to_numpy
 from svnn.functional._centring import check_variances, is_constant, power_of_two
 from svnn.functional.moments import check_weight, effective_samples
@@ -23,12 +24,14 @@ from svnn.functional.stand_ins import stand_in
 from svnn.sources._memory import process_memory
 
 if TYPE_CHECKING:
-    from svnn.covariance.tiles._cluster_panels import Panels
+    from svnn.covariance.tiles._dask_panels import Panels
 
 #: Features are padded with empty ones to a multiple of this, the width of what is scanned at once.
 CHUNK = 128
 #: Binary order of the largest standard deviation where features are brought to a common unit.
 _LARGEST = 40
+#: Features that are moved to a device at once.
+_ROWS = 2**16
 _UNITS = {"": 1, "K": 10**3, "M": 10**6, "G": 10**9, "T": 10**12, "KI": 2**10, "MI": 2**20, "GI": 2**30, "TI": 2**40}
 
 
@@ -57,7 +60,6 @@ class Observations(NamedTuple):
     panels: Panels | None = None
 
 
-@singledispatch
 def read(
     X: Any,
     sample_weight: ColumnLike | None,
@@ -70,7 +72,8 @@ def read(
 ) -> Observations:
     """Read ``X``, of shape (t, N) or (t, N, F), some features at a time; raise where a value is not finite.
 
-    ``kind`` is "pearson", or that of a table which stands in for the data, see :mod:`svnn.functional.stand_ins`.
+    ``kind`` is "pearson", or that of a table of ranks or winsorised data, see :mod:`svnn.functional.stand_ins`. The
+    features of a table of Dask stay with its workers.
 
     Means and variances are taken in double precision. On the scale of correlations features are divided by their
     standard deviation, otherwise all by the same power of two, which is exact. Constant features become exactly zero,
@@ -78,6 +81,10 @@ def read(
 
     ``X`` may be some of the ``total`` features of a table, from ``first`` on: errors name a feature by its place there.
     """
+    if isinstance(X, DaskTable):
+        from svnn.covariance.tiles._dask_panels import read_panels
+
+        return read_panels(X, sample_weight, correlations=correlations, limit=limit, kind=kind)
     device = X.device if is_torch(X) else torch.device("cpu")
     n, n_values = X.shape[1], X.shape[2] if X.ndim == 3 else 1
     weight, n_samples = torch.ones(X.shape[0], dtype=torch.float64, device=device), float(X.shape[0])
@@ -144,7 +151,7 @@ def read(
     for _ in in_threads(fill, starts) if threaded else map(fill, starts):
         pass
     if not bool(torch.isfinite(variance).all()):
-        _say_what_is_not_finite(X, variance, first, total or n)
+        _raise_not_finite(X, variance, first, total or n)
     size = torch.where(constant, 1.0, size)  # zeros have no unit
     spread = variance.sqrt() * size
     variance = variance * size * size
@@ -203,7 +210,7 @@ def common_unit(spread: Tensor) -> float:
     return power
 
 
-def _say_what_is_not_finite(X: AnyArray, variance: Tensor, first: int, total: int) -> None:
+def _raise_not_finite(X: AnyArray, variance: Tensor, first: int, total: int) -> None:
     column = int(torch.nonzero(~torch.isfinite(variance))[0, 0])
     values = X[:, column].double() if is_torch(X) else torch.as_tensor(np.array(X[:, column], dtype=np.float64))
     if bool(torch.isinf(values).any()):
@@ -212,6 +219,20 @@ def _say_what_is_not_finite(X: AnyArray, variance: Tensor, first: int, total: in
         f'X contains NaN (feature {first + column}); impute them first, or use missing="pairwise" with dense_limit at '
         f"least {total} (that forms N×N matrices)."
     )
+
+
+def on_device(data: Observations, device: torch.device) -> Observations:
+    """Return standardised data on a device."""
+    if data.panels is not None or data.Z.device == device:
+        return data
+    moved: dict[str, Any] = {
+        name: part.to(device) for name, part in data._asdict().items() if isinstance(part, Tensor) and name != "Z"
+    }
+    n, size = data.Z.shape
+    Z = torch.zeros((n, -(-size // 8) * 8), device=device)  # tensor cores want rows of whole 32 bytes
+    for a in range(0, n, _ROWS):
+        Z[a : a + _ROWS, :size] = data.Z[a : a + _ROWS].to(device)
+    return data._replace(Z=Z, **moved)
 
 
 # -- memory ---------------------------------------------------------------------------------------
@@ -226,12 +247,17 @@ def memory_bytes(limit: float | str | None) -> int:
     (1500000000, 67108864, 1000)
     """
     if limit is None:
-        return process_memory() // 2
+        return _half_of_memory()
     if isinstance(limit, str):
         match = MEMORY_SIZE.fullmatch(limit.upper())
         assert match is not None, "the rule of the parameter has been checked"
         return int(float(match[1]) * _UNITS[match[2] or ""])
     return int(limit)
+
+
+@cache
+def _half_of_memory() -> int:
+    return process_memory() // 2
 
 
 def gather(chunks: Iterator[DataLike], limit: int) -> np.ndarray:

@@ -7,16 +7,15 @@ counts those in one or two bins by the other bits. Then each bin holds a single 
 
 from __future__ import annotations
 
-import threading
-from functools import singledispatch
-from typing import NamedTuple
+from functools import partial
+from typing import Any, NamedTuple
 
 import numpy as np
 import torch
 from torch import Tensor
 
 from svnn._types import AnyArray, FloatArray, IntArray
-from svnn.covariance.tiles._products import Pairs, Tile, Tiles, below_number, check_room, collect
+from svnn.covariance.tiles._tiles import Fold, Pairs, Tile, Tiles, below_number, check_room
 from svnn.functional.thresholds import clearly_below
 
 #: Numbers of bins of the first and of the second pass.
@@ -36,12 +35,14 @@ class Kept(NamedTuple):
     below: float
 
 
-@singledispatch
 def largest_entries(tiles: Tiles, kept: int) -> Kept:
     """Return exactly the ``kept`` largest pairs; ties are broken in row order."""
     n = tiles.data.n_features
+    quick = tiles.fast_largest(kept)
+    if quick is not None:
+        return quick
     if kept == n * (n - 1) // 2:
-        return Kept(collect(tiles, 0.0), 0.0, 0.0)
+        return Kept(tiles.collect(0.0), 0.0, 0.0)
     check_room(kept, tiles.limit)
     counts, _ = coarse_histogram(tiles)
     occupied = np.flatnonzero(counts)[::-1]
@@ -57,7 +58,7 @@ def largest_entries(tiles: Tiles, kept: int) -> Kept:
         above = int(reached[first] - counts[occupied[first]])
         cut = int(np.searchsorted(above + np.cumsum(numbers), max(kept, 1)))
         level, smaller = below_number(float(values[cut])), values[cut + 1 :]
-    return cut_at(tiles, collect(tiles, level), kept, level, smaller)
+    return cut_at(tiles, tiles.collect(level), kept, level, smaller)
 
 
 def cut_at(tiles: Tiles, pairs: Pairs, kept: int, level: float, smaller: np.ndarray = _NONE) -> Kept:
@@ -77,79 +78,70 @@ def cut_at(tiles: Tiles, pairs: Pairs, kept: int, level: float, smaller: np.ndar
     return Kept(pairs.where(mask), smallest, below)
 
 
-@singledispatch
-def largest_of_rows(tiles: Tiles, k: int) -> tuple[Tensor, Pairs | None]:
-    """Return :func:`largest_in_rows`, and those pairs where they are known."""
-    return largest_in_rows(tiles, k), None
+def _largest(magnitudes: AnyArray) -> float:
+    return float(magnitudes.max()) if len(magnitudes) else 0.0
 
 
-@singledispatch
+# -- the largest of each feature ------------------------------------------------------------------
+
+
 def largest_in_rows(tiles: Tiles, k: int) -> Tensor:
     """Return the ``k`` largest magnitudes of each feature's pairs, ascending, in an array of shape (N, k)."""
-    n, local, bests = tiles.data.Z.shape[0], threading.local(), []
-
-    def visit(panel: list[Tile]) -> None:
-        if not hasattr(local, "best"):  # one for each thread, since every panel changes all columns
-            local.best = torch.zeros((n, k), dtype=torch.float32, device=tiles.device)
-            local.smallest = np.zeros(n, dtype=np.int32)
-            bests.append(local.best)
-        for tile in panel:
-            products = tiles.products(tile)
-            if tiles.kernels is not None:
-                heaps = local.best.view(torch.int32).numpy()
-                tiles.kernels.largest(products.view(torch.int32).numpy(), tile.row, tile.column, heaps, local.smallest)
-            else:
-                _enter(products.abs_(), tile, local.best)
-
-    for _ in tiles.each_panel(visit, "largest of each row"):
-        pass
-    best = bests[0]
-    for other in bests[1:]:
-        best = torch.topk(torch.cat([best, other], 1), k, dim=1).values
-    return torch.sort(best[: tiles.data.n_features], dim=1).values
+    question = Fold(partial(_no_largest, k), _enter, _best_of_threads, _largest_of, "largest of each row", True)
+    best: Tensor = tiles.fold(question)[: tiles.data.n_features]
+    return best
 
 
-def _enter(magnitudes: Tensor, tile: Tile, best: Tensor) -> None:
+def _no_largest(k: int, tiles: Tiles) -> tuple[Tensor, np.ndarray]:
+    n = len(tiles.data.Z)
+    return torch.zeros((n, k), dtype=torch.float32, device=tiles.device), np.zeros(n, dtype=np.int32)
+
+
+def _enter(tiles: Tiles, tile: Tile, state: tuple[Tensor, np.ndarray]) -> None:
     """Replace the largest magnitudes of rows and columns by those in a tile where these are larger."""
-    k = best.shape[1]
+    (best, smallest), products = state, tiles.products(tile)
+    if tiles.kernels is not None:
+        heaps = best.view(torch.int32).numpy()
+        tiles.kernels.largest(products.view(torch.int32).numpy(), tile.row, tile.column, heaps, smallest)
+        return
+    k, magnitudes = best.shape[1], products.abs_()
     for dim, a, b in ((1, tile.row, tile.end_row), (0, tile.column, tile.end_column)):
         new = torch.topk(magnitudes, min(k, magnitudes.shape[dim]), dim=dim).values
         both = torch.cat([best[a:b], new if dim == 1 else new.T], 1)
         best[a:b] = torch.topk(both, k, dim=1).values
 
 
-@singledispatch
+def _best_of_threads(states: list[tuple[Tensor, np.ndarray]]) -> Tensor:
+    return _largest_of([best for best, _ in states])
+
+
+def _largest_of(parts: list[Tensor]) -> Tensor:
+    """Return the largest values of each row, ascending, as many as each part has."""
+    best, k = parts[0], parts[0].shape[1]
+    for other in parts[1:]:
+        best = torch.topk(torch.cat([best, other], 1), k, dim=1).values
+    return torch.sort(best, dim=1).values
+
+
 def largest_below(tiles: Tiles, levels: Tensor) -> Tensor:
     """Return the largest magnitude of each feature's pairs that is below its level, 0 where there is none."""
-
-    def visit(panel: list[Tile]) -> Tensor:
-        best = torch.zeros_like(levels)
-        for tile in panel:
-            magnitudes = tiles.products(tile).abs_()
-            for dim, a, b in ((1, tile.row, tile.end_row), (0, tile.column, tile.end_column)):
-                below = magnitudes < (levels[a:b, None] if dim else levels[a:b])
-                best[a:b] = torch.maximum(best[a:b], (magnitudes * below).amax(dim))
-        return best
-
-    best = torch.zeros_like(levels)
-    for part in tiles.each_panel(visit, "values below the cut"):
-        best = torch.maximum(best, part)
+    question = Fold(_nothing_below, _enter_below, _largest_of, _largest_of, "values below the cut", True)
+    best: Tensor = tiles.fold(question, levels)[:, 0]
     return best
 
 
-@singledispatch
-def largest_of_all(tiles: Tiles) -> float:
-    """Return the largest magnitude of all pairs."""
-
-    def largest(panel: list[Tile]) -> Tensor:
-        ends = [torch.stack(torch.aminmax(tiles.products(tile))) for tile in panel]
-        return torch.stack(ends).abs().max()
-
-    return max(map(float, list(tiles.each_panel(largest, "largest entry"))))
+def _nothing_below(tiles: Tiles) -> Tensor:
+    return torch.zeros((len(tiles.data.Z), 1), dtype=torch.float32, device=tiles.device)
 
 
-def _largest(magnitudes: AnyArray) -> float:
-    return float(magnitudes.max()) if len(magnitudes) else 0.0
+def _enter_below(tiles: Tiles, tile: Tile, best: Tensor, levels: Tensor) -> None:
+    magnitudes = tiles.products(tile).abs_()
+    for dim, a, b in ((1, tile.row, tile.end_row), (0, tile.column, tile.end_column)):
+        below = magnitudes < (levels[a:b, None] if dim else levels[a:b])
+        best[a:b, 0] = torch.maximum(best[a:b, 0], (magnitudes * below).amax(dim))
+
+
+# -- counts ---------------------------------------------------------------------------------------
 
 
 def bin_edges(bins: IntArray | int) -> FloatArray:
@@ -158,56 +150,57 @@ def bin_edges(bins: IntArray | int) -> FloatArray:
     return np.left_shift(np.asarray(bins, dtype=np.uint32), np.uint32(15)).view(np.float32).astype(np.float64)
 
 
-@singledispatch
 def coarse_histogram(tiles: Tiles) -> tuple[np.ndarray, np.ndarray]:
     """Return the numbers and the sums of the magnitudes in each bin."""
-
-    def histogram(panel: list[Tile]) -> tuple[np.ndarray, np.ndarray]:
-        counts, sums = np.zeros(COARSE, dtype=np.int64), np.zeros(COARSE)
-        for tile in panel:
-            products = tiles.products(tile)
-            if tiles.kernels is not None:
-                tiles.kernels.histogram(products.numpy(), products.view(torch.int32).numpy(), counts, sums)
-                continue
-            for part in products.view(-1).split(_SLICE):
-                bins = (part.view(torch.int32) & 0x7FFFFFFF) >> 15
-                counts += torch.bincount(bins, minlength=COARSE).cpu().numpy()
-                sums += torch.bincount(bins, part.abs().double(), minlength=COARSE).cpu().numpy()
-        return counts, sums
-
-    counts, sums = np.zeros(COARSE, dtype=np.int64), np.zeros(COARSE)
-    for more in tiles.each_panel(histogram, "histogram"):
-        counts, sums = counts + more[0], sums + more[1]
+    counts, sums = tiles.fold(Fold(_no_counts, _count, _added, _added, "histogram"))
     n = tiles.data.n_features
     # What lies below the diagonal and beyond the features counts as zero; take it out.
     counts[0] = n * (n - 1) // 2 - counts[1:].sum()
     return counts, sums
 
 
-@singledispatch
+def _no_counts(tiles: Tiles) -> tuple[np.ndarray, np.ndarray]:
+    return np.zeros(COARSE, dtype=np.int64), np.zeros(COARSE)
+
+
+def _count(tiles: Tiles, tile: Tile, state: tuple[np.ndarray, np.ndarray]) -> None:
+    (counts, sums), products = state, tiles.products(tile)
+    if tiles.kernels is not None:
+        tiles.kernels.histogram(products.numpy(), products.view(torch.int32).numpy(), counts, sums)
+        return
+    for part in products.view(-1).split(_SLICE):
+        bins = (part.view(torch.int32) & 0x7FFFFFFF) >> 15
+        counts += torch.bincount(bins, minlength=COARSE).cpu().numpy()
+        sums += torch.bincount(bins, part.abs().double(), minlength=COARSE).cpu().numpy()
+
+
+def _added(states: list[Any]) -> tuple[np.ndarray, ...]:
+    return tuple(np.sum(same, axis=0) for same in zip(*states, strict=True))
+
+
 def fine_histogram(tiles: Tiles, low: int, high: int) -> tuple[np.ndarray, np.ndarray]:
     """Return the magnitudes in two bins, descending, and how often each occurs."""
-
-    def histogram(panel: list[Tile]) -> np.ndarray:
-        counts = np.zeros((2, _FINE), dtype=np.int64)
-        for tile in panel:
-            products = tiles.products(tile)
-            if tiles.kernels is not None:
-                tiles.kernels.histogram_inside(products.view(torch.int32).numpy(), low, high, counts)
-                continue
-            for part in products.view(-1).split(_SLICE):
-                bits = part.view(torch.int32) & 0x7FFFFFFF
-                for slot, bin_ in enumerate((low, high)):
-                    inside = bits[bits >> 15 == bin_] & (_FINE - 1)
-                    counts[slot] += torch.bincount(inside, minlength=_FINE).cpu().numpy()
-        return counts
-
-    counts = np.zeros((2, _FINE), dtype=np.int64)
-    for more in tiles.each_panel(histogram, "histogram of the cut"):
-        counts += more
+    question = Fold(_no_fine, partial(_count_fine, (low, high)), _added, _added, "histogram of the cut")
+    counts = np.stack(tiles.fold(question))
     if low == high:
         counts[1] = 0  # one bin: with the kernels the first slot has it, with torch both
     bits = (np.array([[low], [high]], dtype=np.uint32) << 15) + np.arange(_FINE, dtype=np.uint32)
     occurs = counts > 0
     order = np.argsort(-bits[occurs].astype(np.int64))
     return bits[occurs][order].view(np.float32).astype(np.float64), counts[occurs][order]
+
+
+def _no_fine(tiles: Tiles) -> np.ndarray:
+    return np.zeros((2, _FINE), dtype=np.int64)
+
+
+def _count_fine(bins: tuple[int, int], tiles: Tiles, tile: Tile, counts: np.ndarray) -> None:
+    products = tiles.products(tile)
+    if tiles.kernels is not None:
+        tiles.kernels.histogram_inside(products.view(torch.int32).numpy(), *bins, counts)
+        return
+    for part in products.view(-1).split(_SLICE):
+        bits = part.view(torch.int32) & 0x7FFFFFFF
+        for slot, bin_ in enumerate(bins):
+            inside = bits[bits >> 15 == bin_] & (_FINE - 1)
+            counts[slot] += torch.bincount(inside, minlength=_FINE).cpu().numpy()

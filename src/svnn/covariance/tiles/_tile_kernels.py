@@ -1,4 +1,4 @@
-"""What is done to every tile, compiled by numba. Only :func:`svnn._compiled.load` imports it."""
+"""The loops over every tile, compiled by numba. Only :func:`svnn._compiled.load` imports this file."""
 # mypy: disable-error-code="no-untyped-def, untyped-decorator, no-any-return"
 
 from __future__ import annotations

@@ -1,18 +1,21 @@
 """The data on the workers of a Dask cluster: panels of features, each standardised by the worker that holds it.
 
-Panels are computed from the source by tasks that can run again: a worker that dies loses nothing for good.
+Panels are computed from the source by tasks that can run again: when a worker dies, another one computes its panels.
 """
 
 from __future__ import annotations
 
 import math
+import time
+from collections.abc import Iterator
+from dataclasses import dataclass
 from typing import Any, NamedTuple
 
 import numpy as np
 import torch
 
+from svnn._progress import progress
 from svnn._types import ColumnLike
-from svnn.covariance.tiles._cluster_results import finished
 from svnn.covariance.tiles._dask_table import DaskTable
 from svnn.covariance.tiles._observations import CHUNK, Observations, common_unit, read
 from svnn.functional.moments import check_weight
@@ -26,6 +29,10 @@ _PAIRS_PER_THREAD = 8
 _WIDEST = 2**16
 #: Taken for the memory of a worker that has no limit.
 _UNKNOWN_MEMORY = 2**32
+#: Seconds between two looks at the results, and after which the workers are counted where nothing comes.
+_LOOK, _COUNT = 0.005, 5.0
+#: Seconds without any worker after which the fit gives up; a killed one may be started again before.
+_PATIENCE = 60.0
 
 
 class Panel(NamedTuple):
@@ -40,6 +47,7 @@ class Panel(NamedTuple):
     unit: float
 
 
+@dataclass
 class Panels:
     """The panels of a table on the workers.
 
@@ -58,17 +66,12 @@ class Panels:
         What the panels depend on.
     """
 
-    def __init__(
-        self,
-        client: Any,
-        futures: list[Any],
-        starts: list[int],
-        factors: list[float],
-        limit: int,
-        token: tuple[object, ...],
-    ) -> None:
-        self.client, self.futures, self.starts, self.factors = client, futures, starts, factors
-        self.limit, self.token = limit, token
+    client: Any
+    futures: list[Any]
+    starts: list[int]
+    factors: list[float]
+    limit: int
+    token: tuple[object, ...]
 
     def __len__(self) -> int:
         return len(self.futures)
@@ -105,7 +108,6 @@ def cluster_memory(client: Any) -> tuple[int, float]:
     return sum(worker["nthreads"] for worker in workers), least
 
 
-@read.register(DaskTable)
 def read_panels(
     X: DaskTable, sample_weight: ColumnLike | None, *, correlations: bool, limit: int, kind: str
 ) -> Observations:
@@ -130,15 +132,14 @@ def read_panels(
     ]
     del blocks  # the workers may forget each when its panel is done
     small = [client.submit(_small, future, pure=False) for future in futures]
-    came = dict(finished(client, small))
-    parts = [came[k] for k in range(len(futures))]
+    parts = [part for _, part in sorted(finished(client, small), key=lambda each: each[0])]
     rests = [rest for rest, _ in parts]
     location, variance, unit = (torch.cat([rest[k] for rest in rests]) for k in (2, 3, 4))
     first, factors = rests[0], [1.0] * len(futures)
     scale = first.scale
     if not correlations:
         power, n_rows = common_unit(variance.sqrt()), len(first.weight) * first.n_values
-        factors = [own / power for _, own in parts]
+        factors = [unit_of_panel / power for _, unit_of_panel in parts]
         unit, scale = torch.full_like(variance, power / math.sqrt(n_rows)), power**2 / n_rows
     token = (X.array.name, sample_weight, width, correlations, kind)
     panels = Panels(client, futures, starts, factors, min(limit, int(memory / 4)), token)
@@ -163,3 +164,55 @@ def _standardised(table: np.ndarray, weight: np.ndarray | None, start: int, opti
 
 def _small(panel: Panel) -> tuple[Observations, float]:
     return panel.rest, panel.unit
+
+
+# -- tasks ----------------------------------------------------------------------------------------
+
+
+def finished(client: Any, futures: list[Any], what: str = "", *, fetch: bool = True) -> Iterator[tuple[int, Any]]:
+    """Yield the number and the result of each future, as they finish; under a progress bar where it has a text.
+
+    The list is emptied: each future is released when its result is here. Where one fails, all others are cancelled.
+    Without ``fetch`` results stay on the workers, and None comes instead.
+    """
+    numbers = {future.key: k for k, future in enumerate(futures)}
+    with progress(what, len(numbers), bool(what)) as advance:
+        for future in _as_they_finish(client, futures):
+            yield numbers[future.key], future.result() if fetch else None
+            advance()
+
+
+def _as_they_finish(client: Any, futures: list[Any]) -> Iterator[Any]:
+    from distributed import KilledWorker, as_completed
+
+    left = as_completed(futures, loop=client.loop)
+    futures.clear()
+    counted = seen = time.monotonic()
+    try:
+        while not left.is_empty():
+            if left.has_ready():
+                future = next(left)
+                if future.status == "error":
+                    future.result()
+                yield future
+                counted = seen = time.monotonic()
+                continue
+            time.sleep(_LOOK)
+            now = time.monotonic()
+            if now - counted > _COUNT:
+                counted = now
+                if client.nthreads():
+                    seen = now
+                elif now - seen > _PATIENCE:
+                    raise RuntimeError(
+                        f"all workers of the Dask cluster are gone, for {_PATIENCE:.0f} seconds; look at their logs "
+                        "(memory?), start others, and fit again."
+                    )
+    except KilledWorker as error:
+        raise MemoryError(
+            "the workers of the Dask cluster die at the same task again and again, which is mostly a lack of memory; "
+            f"use workers with more memory or fewer threads. {error}"
+        ) from error
+    finally:
+        if not left.is_empty():
+            client.cancel(list(left.futures))

@@ -1,7 +1,11 @@
-"""Tiles on a GPU that are never written: one kernel multiplies and keeps what is large.
+"""The engine of a GPU: tiles that are never written, since one kernel multiplies and keeps the large products.
 
-The kernel multiplies in float16, which is fast. The error of such a product has a bound, and all that may exceed its
-level given that bound is multiplied again in float32. So the result is that of float32 throughout.
+The kernel multiplies in float16, which is fast. The error of such a product has a bound, and every product that may
+exceed its level given that bound is computed again in float32. So the result is that of float32 throughout.
+
+The largest products of each feature take one pass: lists of partners, and levels that rise with them. An area of
+products is entered into the lists of its features. A level lets few of them in, since it is the smallest of those that
+a feature keeps of all that it has met. Areas grow with the number of features that were met.
 """
 
 from __future__ import annotations
@@ -16,9 +20,8 @@ from torch import Tensor
 
 from svnn._progress import progress
 from svnn.covariance.tiles._observations import Observations
-from svnn.covariance.tiles._order_statistics import Kept, cut_at, largest_entries
-from svnn.covariance.tiles._products import Pairs, Select, Tiles, check_room, collect, held, panels_above
-from svnn.covariance.tiles._without_kernels import collect_torch
+from svnn.covariance.tiles._order_statistics import Kept, cut_at
+from svnn.covariance.tiles._tiles import Pairs, Select, Tiles, check_room
 
 #: Rows, columns and depth of a program's tile, row tiles that run side by side, warps, and loads in flight.
 _ROWS, _COLUMNS, _DEPTH, _GROUP, _WARPS, _STAGES = 128, 128, 64, 16, 4, 3
@@ -27,14 +30,18 @@ STEP = 128
 #: Products that are multiplied, and candidates that are listed, before the host looks.
 _PANEL = 2**33
 _ROOM, _LEAST_ROOM = 2**24, 2**14
-#: A level must be so many times the error of a product of two features of mean size, or plain torch does it better.
+#: The least ratio of a level to the error of a product of two features of mean size; below it plain torch is better.
 _CLEAR = 4.0
 #: A level is lowered by this share, so that what is equal up to rounding is listed.
 ROUNDING = 1e-6
-#: Levels that are tried.
+#: Levels that are tried, and times that a rectangle is entered again because lists were too short.
 _TRIES = 12
 #: Features whose pairs are a sample of all, and pairs of the sample above a level that make it a good guess.
 _SAMPLE, _ENOUGH = 16384, 256
+#: The largest rectangle whose pairs are entered into lists at once.
+_TALLEST, _WIDEST = 2**13, 2**18
+#: Length beyond which a list is shortened, and the room of lists, both per value to keep.
+_LIST_LEAST, _LIST_ROOM = 4, 8
 #: First row, end, first column, end of a rectangle of products.
 Area: TypeAlias = tuple[int, int, int, int]
 
@@ -43,20 +50,20 @@ Area: TypeAlias = tuple[int, int, int, int]
 def kernels() -> Any:
     """Return the kernels, or None where there is no Triton."""
     try:
-        return import_module("svnn.covariance.tiles._fused_kernels")
+        return import_module("svnn.covariance.tiles._triton_kernels")
     except ImportError:
         return None
 
 
 def can_fuse(device: torch.device) -> bool:
-    """Tell whether the kernels run on a device: an NVIDIA GPU with tensor cores for float16, and Triton."""
+    """Return whether the kernels run on a device: an NVIDIA GPU with tensor cores for float16, and Triton."""
     if device.type != "cuda" or torch.version.hip is not None:
         return False
     return torch.cuda.get_device_capability(device) >= (8, 0) and kernels() is not None
 
 
 class FusedTiles(Tiles):
-    """Tiles whose large entries are found without writing the others.
+    """Tiles whose large entries are listed without writing the others.
 
     Attributes
     ----------
@@ -87,7 +94,7 @@ class FusedTiles(Tiles):
         self.slack = (2 * rounding + rounding**2 + depth / 4 * 2.0**-22) * Z.shape[1]
 
     def is_clear(self, level: float) -> bool:
-        """Tell whether a level stands out from the errors of products in float16."""
+        """Return whether a level stands out from the errors of products in float16."""
         mean = float((self.sizes.sum() / torch.count_nonzero(self.sizes).clamp(min=1)) ** 2)
         return level > _CLEAR * self.slack * mean
 
@@ -120,13 +127,64 @@ class FusedTiles(Tiles):
             kernels().multiply_again[grid](Z, Z.shape[1], len(rows), rows, columns, values, PAIRS=16, DEPTH=64)
         return values
 
+    def panels_above(
+        self, level: float | Tensor, select: Select | None = None, what: str = "pairs"
+    ) -> Iterator[tuple[Any, ...]]:
+        lowest = float(level if isinstance(level, float) else level[: self.data.n_features].min())
+        if select is not None or not self.is_clear(lowest):  # the fused kernels have no selections
+            yield from super().panels_above(level, select, what)
+            return
+        limits, candidates, n = self.limits(level), _Candidates(self), len(self.half)
+        for area in each_area(self, _panels(n), what):
+            rows, columns, values = candidates.of(area, limits)
+            rows = rows - area[0]
+            keys, order = torch.sort(rows.long() * n + columns)
+            counts = torch.bincount(rows, minlength=area[1] - area[0])
+            yield area[0], counts, (keys % n).int(), values[order]
+
+    def fast_largest(self, kept: int) -> Kept | None:
+        n = self.data.n_features
+        n_pairs = n * (n - 1) // 2
+        check_room(kept, self.limit)
+        share = kept / n_pairs
+        for _ in range(_TRIES):
+            level = _guess(self, share) if 0 < kept < n_pairs and share < 0.5 else 0.0
+            if not self.is_clear(level):
+                break
+            pairs = _largest_above(self, kept, level)
+            if pairs is not None:
+                return cut_at(self, pairs, kept, level)
+            share *= 2
+        return None
+
+    def fast_largest_of_rows(self, k: int) -> tuple[Tensor, Pairs] | None:
+        room = 1 << (_LIST_ROOM * k - 1).bit_length()
+        n = self.data.n_features
+        if room > 2048 or 8 * room * n > self.limit or n < 2 * room:
+            return None
+        lists = _Lists(self, k, room)
+        for area in each_area(self, _growing(len(self.half)), "largest of each feature"):
+            if not lists.enter(area):
+                return None
+        best = lists.finish()
+        rows = torch.arange(n, dtype=torch.int32, device=self.device)[:, None].expand(n, k)
+        partner = lists.partners[:n, :k]
+        there = best != 0
+        first, second, values = torch.minimum(rows, partner)[there], torch.maximum(rows, partner)[there], best[there]
+        keys, order = torch.sort(first.long() * n + second)
+        once = torch.ones_like(keys, dtype=torch.bool)
+        torch.ne(keys[1:], keys[:-1], out=once[1:])
+        keys, values = keys[once], values[order[once]]
+        pairs = Pairs(torch.bincount(keys // n, minlength=n), (keys % n).int(), values)
+        return best.abs().flip(1).contiguous(), pairs
+
 
 class _Candidates:
     """Room for the pairs that a kernel lists."""
 
     def __init__(self, tiles: FusedTiles) -> None:
         self.tiles = tiles
-        self.found = torch.zeros((), dtype=torch.int64, device=tiles.device)
+        self.number = torch.zeros((), dtype=torch.int64, device=tiles.device)
         self._make(min(_ROOM, max(tiles.limit // 64, _LEAST_ROOM)))
 
     def _make(self, room: int) -> None:
@@ -137,9 +195,9 @@ class _Candidates:
     def of(self, area: Area, limits: Tensor) -> tuple[Tensor, Tensor, Tensor]:
         """Return the rows, columns and products of the pairs in an area that exceed the smaller of their levels."""
         while True:
-            self.found.zero_()
-            self.tiles.launch(kernels().list_pairs, limits, area, self.found, len(self.rows), self.rows, self.columns)
-            number = int(self.found)  # the host waits here
+            self.number.zero_()
+            self.tiles.launch(kernels().list_pairs, limits, area, self.number, len(self.rows), self.rows, self.columns)
+            number = int(self.number)  # the host waits here
             if number <= len(self.rows):
                 break
             check_room(number // 4, self.tiles.limit)  # those that survive are fewer
@@ -168,62 +226,11 @@ def each_area(tiles: FusedTiles, areas: Iterator[Area], what: str) -> Iterator[A
             advance()
 
 
-@collect.register
-def _(tiles: FusedTiles, level: float | Tensor, select: Select | None = None, what: str = "pairs") -> Pairs:
-    if not _fits(tiles, level, select):
-        return collect_torch(tiles, level, select, what)
-    panels = held(panels_above(tiles, level, select, what), tiles.limit)
-    counts, columns, values = (torch.cat(part) for part in zip(*panels, strict=True))
-    return Pairs(counts[: tiles.data.n_features], columns, values)
-
-
-@panels_above.register
-def _(
-    tiles: FusedTiles, level: float | Tensor, select: Select | None = None, what: str = "pairs"
-) -> Iterator[tuple[Any, ...]]:
-    if not _fits(tiles, level, select):
-        yield from panels_above.dispatch(Tiles)(tiles, level, select, what)
-        return
-    limits, candidates, n = tiles.limits(level), _Candidates(tiles), len(tiles.half)
-    for area in each_area(tiles, _panels(n), what):
-        rows, columns, values = candidates.of(area, limits)
-        rows = rows - area[0]
-        keys, order = torch.sort(rows.long() * n + columns)
-        counts = torch.bincount(rows, minlength=area[1] - area[0])
-        yield area[0], counts, (keys % n).int(), values[order]
-
-
-def _fits(tiles: FusedTiles, level: float | Tensor, select: Select | None) -> bool:
-    """Tell whether the fused kernels have an answer: there is no selection, and the level stands out."""
-    lowest = float(level if isinstance(level, float) else level[: tiles.data.n_features].min())
-    return select is None and tiles.is_clear(lowest)
-
-
 def _in_order(tiles: FusedTiles, rows: Tensor, columns: Tensor, values: Tensor) -> Pairs:
     """Return pairs row by row."""
     n = tiles.data.n_features
     keys, order = torch.sort(rows.long() * n + columns)
     return Pairs(torch.bincount(rows, minlength=n), (keys % n).int(), values[order])
-
-
-# -- a given number of pairs ----------------------------------------------------------------------
-
-
-@largest_entries.register
-def _(tiles: FusedTiles, kept: int) -> Kept:
-    n = tiles.data.n_features
-    n_pairs = n * (n - 1) // 2
-    check_room(kept, tiles.limit)
-    share = kept / n_pairs
-    for _ in range(_TRIES):
-        level = _guess(tiles, share) if 0 < kept < n_pairs and share < 0.5 else 0.0
-        if not tiles.is_clear(level):
-            break
-        pairs = _largest_above(tiles, kept, level)
-        if pairs is not None:
-            return cut_at(tiles, pairs, kept, level)
-        share *= 2
-    return largest_entries.dispatch(Tiles)(tiles, kept)
 
 
 def _guess(tiles: FusedTiles, share: float) -> float:
@@ -241,7 +248,7 @@ def _guess(tiles: FusedTiles, share: float) -> float:
 def _largest_above(tiles: FusedTiles, kept: int, level: float) -> Pairs | None:
     """Return at least the ``kept`` largest pairs and some more; None where fewer than these are above a level.
 
-    The level rises to that of the pairs seen so far as soon as there are many more than needed.
+    The level rises to that of the pairs so far as soon as there are many more than needed.
     """
     spare = max(kept // 16, 64)
     candidates, held = _Candidates(tiles), tuple(torch.empty(0, device=tiles.device) for _ in range(3))
@@ -255,3 +262,71 @@ def _largest_above(tiles: FusedTiles, kept: int, level: float) -> Pairs | None:
             held = tuple(part[magnitudes > level] for part in held)
             check_room(len(held[0]), tiles.limit)
     return _in_order(tiles, *held) if len(held[0]) > kept else None
+
+
+# -- lists of partners ----------------------------------------------------------------------------
+
+
+def _growing(n: int) -> Iterator[Area]:
+    """Yield areas that cover the upper triangle, from the first rows on.
+
+    None is larger than what its features have met before, so that their levels let few pairs pass.
+    """
+    row = 0
+    while row < n:
+        height = min(max(row, STEP), _TALLEST, n - row)
+        column = row
+        while column < n:
+            width = min(max(column, STEP), _WIDEST, n - column)
+            yield row, row + height, column, column + width
+            column += width
+        row += height
+
+
+class _Lists:
+    """For each feature a list of those it has large products with, and the level that a product must exceed."""
+
+    def __init__(self, tiles: FusedTiles, k: int, room: int) -> None:
+        self.tiles, self.k, self.room = tiles, k, room
+        n = len(tiles.half)
+        self.partners = torch.zeros((n, room), dtype=torch.int32, device=tiles.device)
+        self.counts = torch.zeros(n, dtype=torch.int32, device=tiles.device)
+        self.limits = tiles.limits(0.0)
+
+    def enter(self, area: Area) -> bool:
+        """Enter the pairs of an area; False where too many are equal, or nearly so, to be told apart."""
+        row, end_row, column, end_column = area
+        sides = [(row, end_row), (max(column, end_row), end_column)]
+        sides = [(a, b) for a, b in sides if a < b]
+        before = [self.counts[a:b].clone() for a, b in sides]
+        for _ in range(_TRIES):
+            self.tiles.launch(kernels().list_partners, self.limits, area, self.counts, self.partners, self.room)
+            if int(torch.stack([self.counts[a:b].max() for a, b in sides]).max()) <= self.room:
+                # The rows meet many more features next, so their levels must be up to date.
+                for (a, b), least in zip(sides, (1, _LIST_LEAST), strict=False):
+                    self._shorten(a, b, least=least * self.k, rewrite=True)
+                return True
+            # The lists overflowed: raise the levels by the entries that found room, and retry.
+            for (a, b), counts in zip(sides, before, strict=True):
+                self._shorten(a, b, least=self.room - 1, rewrite=False)
+                self.counts[a:b] = counts
+        return False
+
+    def finish(self) -> Tensor:
+        """Return the products of the largest pairs of each feature, the largest first; zeros where there are fewer."""
+        n = self.tiles.data.n_features
+        best = torch.zeros((n, self.k), dtype=torch.float32, device=self.tiles.device)
+        self._shorten(0, n, least=0, rewrite=True, best=best)
+        return best
+
+    def _shorten(self, a: int, b: int, *, least: int, rewrite: bool, best: Tensor | None = None) -> None:
+        Z = self.tiles.data.Z
+        kernels().shorten[(b - a,)](
+            *(Z, Z.shape[1], a, self.k, least, 1 - ROUNDING),
+            *(self.counts, self.partners, self.limits, self.limits if best is None else best),
+            ROOM=self.room,
+            DEPTH=16,
+            num_warps=1,  # across warps, Triton 3.6 mixes up what it sorts
+            REWRITE=rewrite,
+            WRITE_VALUES=best is not None,
+        )

@@ -1,4 +1,4 @@
-"""Factors of standardised data, and what they leave, without an N×N matrix."""
+"""Factors of standardised data, and the residuals, without an N×N matrix."""
 
 from __future__ import annotations
 
@@ -40,7 +40,7 @@ def leading_factors(data: Observations, count: int) -> Factors:
             gram.addmm_(part.T, part)
         values, vectors = torch.linalg.eigh(gram)
         best = torch.arange(size - 1, size - 1 - count, -1, device=Z.device)
-        found, vectors = values[best].cpu().numpy(), vectors[:, best]
+        eigenvalues, vectors = values[best].cpu().numpy(), vectors[:, best]
     else:
 
         def product(v: np.ndarray) -> np.ndarray:
@@ -50,9 +50,9 @@ def leading_factors(data: Observations, count: int) -> Factors:
 
         start = np.random.default_rng(0).standard_normal(size)
         operator = LinearOperator((size, size), matvec=product, dtype=np.float64)
-        found, basis = eigsh(operator, k=count, which="LA", v0=start, tol=1e-6)
-        found, vectors = found[::-1], torch.from_numpy(basis[:, ::-1].copy()).to(Z.device)
-    return Factors(np.clip(found, 0, None) * data.scale, vectors)
+        eigenvalues, basis = eigsh(operator, k=count, which="LA", v0=start, tol=1e-6)
+        eigenvalues, vectors = eigenvalues[::-1], torch.from_numpy(basis[:, ::-1].copy()).to(Z.device)
+    return Factors(np.clip(eigenvalues, 0, None) * data.scale, vectors)
 
 
 def without_factors(data: Observations, vectors: Tensor, *, correlations: bool) -> tuple[Tensor, Observations]:
