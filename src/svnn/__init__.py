@@ -13,8 +13,6 @@ from __future__ import annotations
 from importlib import import_module
 from typing import TYPE_CHECKING
 
-from svnn._imports import uncollected
-
 __version__ = "0.1.0"
 
 if TYPE_CHECKING:  # for type checkers and editors; the tables below are for Python
@@ -81,8 +79,7 @@ __all__ = ["__version__", *_PACKAGES, *_HOMES]
 def __getattr__(name: str) -> object:
     home = _HOMES.get(name, name)
     if home in _PACKAGES:
-        with uncollected():
-            package = import_module(f"svnn.{home}")
+        package = import_module(f"svnn.{home}")
         return package if home == name else getattr(package, name)
     raise AttributeError(f"module 'svnn' has no attribute {name!r}")
 

@@ -1,4 +1,4 @@
-"""The one way to the kernels that numba compiles."""
+"""Load the kernels that numba compiles."""
 
 from __future__ import annotations
 
@@ -10,7 +10,6 @@ from functools import cache
 from importlib import import_module
 from types import ModuleType
 
-from svnn._imports import uncollected
 from svnn._progress import on_terminal
 
 
@@ -37,8 +36,7 @@ def _module(name: str) -> ModuleType:
     mark = None if folder is None else folder / f"{name}.compiled"
     if (mark is None or not mark.exists()) and on_terminal():
         print("svnn: compiling kernels for this processor, which takes some seconds once ...", file=sys.stderr)
-    with uncollected():
-        module = import_module(name)
+    module = import_module(name)
     if mark is not None:
         with suppress(OSError):  # the line is then shown again
             mark.touch()
@@ -48,8 +46,7 @@ def _module(name: str) -> ModuleType:
 @cache
 def _has_numba() -> bool:
     try:
-        with uncollected():
-            import numba  # noqa: F401
+        import numba  # noqa: F401
     except ImportError as error:
         warnings.warn(
             f"numba cannot be imported ({error}): sparse filters and large covariances run on torch's own operations, "

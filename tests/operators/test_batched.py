@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 
 from strategies import seeds
 from svnn import as_operator
-from svnn.operators import BatchedOperator, DenseOperator, _selected
+from svnn.operators import BatchedOperator, DenseOperator, _batched
 from svnn.testing import check_operator
 
 
@@ -36,7 +36,7 @@ def test_batches_pass_the_check_for_operators():
 @pytest.fixture(params=["repeated", "together"])
 def way(request, monkeypatch):
     """Both ways of a selection, whatever its size."""
-    monkeypatch.setattr(_selected, "_SAVED_ENTRIES", 10**9 if request.param == "repeated" else 0)
+    monkeypatch.setattr(_batched, "_SAVED_ENTRIES", 10**9 if request.param == "repeated" else 0)
 
 
 @pytest.mark.parametrize("normalized", [False, True])
@@ -103,7 +103,6 @@ def test_large_matrices_are_normalised_as_in_a_loop():
 
 
 def test_norms_are_found_once(monkeypatch):
-    from svnn.operators import _batched
 
     calls, found = [], _batched.leading_of_batch
     monkeypatch.setattr(_batched, "leading_of_batch", lambda *args: calls.append(1) or found(*args))
@@ -140,7 +139,7 @@ def test_rows_of_one_matrix_are_filtered_together(monkeypatch):
     together = operator[index]
     products, filtered = together @ x, together.filter(x, weight)
     assert "matrices" not in together.__dict__["_memo"]
-    monkeypatch.setattr(_selected, "_SAVED_ENTRIES", 10**9)
+    monkeypatch.setattr(_batched, "_SAVED_ENTRIES", 10**9)
     repeated = operator[index]
     torch.testing.assert_close(repeated @ x, products)
     torch.testing.assert_close(repeated.filter(x, weight), filtered)

@@ -1,15 +1,12 @@
 """What could go wrong around kernels that trust their addresses."""
 
-import multiprocessing
-import sys
-
 import numpy as np
 import pytest
 import scipy.sparse as sp
 import torch
 
 from svnn import as_operator
-from svnn.operators import CSROperator, DenseOperator, _buffers
+from svnn.operators import CSROperator, DenseOperator
 
 
 def operator(n=200, backend="csr", seed=0):
@@ -20,25 +17,6 @@ def operator(n=200, backend="csr", seed=0):
 def tensors(n=200, n_in=8, n_out=16, taps=3, batch=4):
     generator = torch.Generator().manual_seed(1)
     return torch.randn(batch, n, n_in, generator=generator), torch.randn(taps, n_in, n_out, generator=generator)
-
-
-def _fill(queue):
-    _buffers.workspace("fork", (2**20,), torch.float32).fill_(7)
-    queue.put(1)
-
-
-@pytest.mark.skipif(not sys.platform.startswith("linux"), reason="forks")
-@pytest.mark.filterwarnings("ignore:.*fork.*:DeprecationWarning")
-def test_a_forked_process_computes_in_memory_of_its_own():
-    mine = _buffers.workspace("fork", (2**20,), torch.float32)
-    mine.zero_()
-    context = multiprocessing.get_context("fork")
-    queue = context.Queue()
-    child = context.Process(target=_fill, args=(queue,))
-    child.start()
-    queue.get(timeout=60)
-    child.join()
-    assert float(mine[::4096].max()) == 0
 
 
 @pytest.mark.parametrize("backend", ["csr", "dense"])

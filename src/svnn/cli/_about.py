@@ -151,7 +151,7 @@ def info(json_: Json = False) -> None:
     with checking():
         import torch
 
-        from svnn._imports import versions
+        from svnn._versions import versions
         from svnn.paper.experiments._reproduce import cores
 
         found = {

@@ -17,15 +17,14 @@ from svnn.functional._matrix import (
     plain_values,
     stored_matrix,
 )
-from svnn.operators._bank_costs import SMALL, choose_backend
 from svnn.operators._batched import BatchedOperator, checked_batch
 from svnn.operators._csr import CSROperator
 from svnn.operators._dense import DenseOperator
 from svnn.operators._edges import are_integers
-from svnn.operators._lowrank import LowRankOperator
+from svnn.operators._filter_banks import SMALL, choose_backend
+from svnn.operators._lowrank import LowRankOperator, SumOperator
 from svnn.operators._operator import CovarianceOperator
 from svnn.operators._per_sample import PerSample
-from svnn.operators._sum import SumOperator
 from svnn.operators._tracing import unreadable
 
 if TYPE_CHECKING:

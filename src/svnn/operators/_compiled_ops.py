@@ -1,13 +1,12 @@
-"""What ``torch.compile`` calls as it is: passes over a CSR matrix, and the decompositions of a matrix.
+"""Operations that ``torch.compile`` calls as they are: passes over a CSR matrix, and decompositions of a matrix.
 
-Torch traces everything else. The two passes are each other's adjoint, so they are each other's derivative, any number
-of times. The decompositions are found once for a tensor and kept as long as it is there. This file is imported when the
-first code is compiled: to register operations takes time.
+Torch traces everything else. The two passes are each other's adjoint, and so each other's derivative, any number of
+times. The decompositions are computed once for a tensor and kept as long as it exists. This file is imported when the
+first code is compiled: registering operations takes time.
 """
 
 from __future__ import annotations
 
-import warnings
 from collections.abc import Callable
 from typing import Any
 
@@ -15,31 +14,16 @@ import torch
 from torch import Tensor
 from torch.utils.weak import WeakTensorKeyDictionary
 
-from svnn.operators._cpu_passes import CPUMatrix, kernels
-from svnn.operators._gpu_passes import GPUMatrix
-from svnn.operators._shift_bank import ShiftPasses, backward_narrowing, shift_filter_bank
+from svnn.operators._csr import passes
 
 _kept: WeakTensorKeyDictionary = WeakTensorKeyDictionary()
-
-
-def _passes(values: Tensor, columns: Tensor, row_starts: Tensor) -> ShiftPasses:
-    if values.device.type == "cpu" and kernels() is not None:
-        return CPUMatrix(values, columns.to(torch.int32), row_starts.to(torch.int64))
-    return GPUMatrix(_sparse(values, columns, row_starts))
-
-
-def _sparse(values: Tensor, columns: Tensor, row_starts: Tensor) -> Tensor:
-    n = len(row_starts) - 1
-    with warnings.catch_warnings():
-        warnings.filterwarnings("ignore", message="Sparse (CSR tensor support|invariant checks)")
-        return torch.sparse_csr_tensor(row_starts, columns, values, (n, n), check_invariants=False)
 
 
 @torch.library.custom_op("svnn::krylov", mutates_args=())
 def krylov(x: Tensor, values: Tensor, columns: Tensor, row_starts: Tensor, order: int) -> Tensor:
     """Return [x, Cx, …, C^order x] of x (B, N, F), of shape (B, N, order + 1, F)."""
     out = x.new_empty(*x.shape[:2], order + 1, x.shape[2])
-    return _passes(values, columns, row_starts).krylov(x.contiguous(), order, out)
+    return passes(values, columns, row_starts).krylov(x.contiguous(), order, out)
 
 
 @krylov.register_fake
@@ -51,7 +35,7 @@ def _(x: Tensor, values: Tensor, columns: Tensor, row_starts: Tensor, order: int
 def horner(u: Tensor, values: Tensor, columns: Tensor, row_starts: Tensor) -> Tensor:
     """Return the sum over k of C^k u_k for u (B, N, order + 1, F), of shape (B, N, F)."""
     out = u.new_empty(*u.shape[:2], u.shape[3])
-    return _passes(values, columns, row_starts).horner(u.contiguous(), out)
+    return passes(values, columns, row_starts).horner(u.contiguous(), out)
 
 
 @horner.register_fake
@@ -59,69 +43,14 @@ def _(u: Tensor, values: Tensor, columns: Tensor, row_starts: Tensor) -> Tensor:
     return u.new_empty(u.shape[0], u.shape[1], u.shape[3])
 
 
-@torch.library.custom_op("svnn::bank", mutates_args=())
-def bank(x: Tensor, weight: Tensor, bias: Tensor | None, values: Tensor, columns: Tensor, row_starts: Tensor) -> Tensor:
-    """Return the sum over k of C^k x W_k, plus the bias, for x (B, N, in) and weight (order + 1, in, out)."""
-    return shift_filter_bank(_passes(values, columns, row_starts), x.contiguous(), weight, bias)
-
-
-@bank.register_fake
-def _(x: Tensor, weight: Tensor, bias: Tensor | None, values: Tensor, columns: Tensor, row_starts: Tensor) -> Tensor:
-    return x.new_empty(x.shape[0], x.shape[1], weight.shape[2])
-
-
-@torch.library.custom_op("svnn::product", mutates_args=())
-def product(x: Tensor, values: Tensor, columns: Tensor, row_starts: Tensor) -> Tensor:
-    """Return C x for x (N, M)."""
-    return (_sparse(values, columns, row_starts) @ x).contiguous()
-
-
-@product.register_fake
-def _(x: Tensor, values: Tensor, columns: Tensor, row_starts: Tensor) -> Tensor:
-    return x.new_empty(x.shape)
-
-
 def _keep_matrix(ctx: Any, inputs: tuple[Any, ...], output: Tensor) -> None:
-    ctx.matrix, ctx.order = inputs[1:4], inputs[0].shape[2] - 1 if inputs[0].ndim > 2 else 0
+    ctx.matrix, ctx.order = inputs[1:4], inputs[0].shape[2] - 1
 
 
-def _keep_bank(ctx: Any, inputs: tuple[Any, ...], output: Tensor) -> None:
-    ctx.save_for_backward(*inputs[:2])
-    ctx.matrix = inputs[3:]
-
-
-@torch.library.custom_op("svnn::bank_gradients", mutates_args=())
-def bank_gradients(
-    x: Tensor, weight: Tensor, dy: Tensor, values: Tensor, columns: Tensor, row_starts: Tensor, wants_x: bool
-) -> tuple[Tensor, Tensor]:
-    """Return the gradients of x, where it is wanted, and of the weight of a bank that narrows."""
-    matrix = _passes(values, columns, row_starts)
-    dx, dw = backward_narrowing(matrix, x.contiguous(), weight, dy.contiguous(), wants_x, True)
-    assert dw is not None
-    return x.new_empty(0) if dx is None else dx, torch.empty_like(weight).copy_(dw)
-
-
-@bank_gradients.register_fake
-def _(
-    x: Tensor, weight: Tensor, dy: Tensor, values: Tensor, columns: Tensor, row_starts: Tensor, wants_x: bool
-) -> tuple[Tensor, Tensor]:
-    return x.new_empty(x.shape if wants_x else (0,)), torch.empty_like(weight)
-
-
-def _bank_gradients(ctx: Any, dy: Tensor) -> tuple[Tensor | None, ...]:
-    x, weight = ctx.saved_tensors
-    wants_x, wants_weight, wants_bias = ctx.needs_input_grad[:3]
-    dx, dw = bank_gradients(x, weight, dy, *ctx.matrix, wants_x)
-    gradients = dx if wants_x else None, dw if wants_weight else None, dy.sum((0, 1)) if wants_bias else None
-    return *gradients, None, None, None
-
-
-bank.register_autograd(_bank_gradients, setup_context=_keep_bank)
 krylov.register_autograd(lambda ctx, g: (horner(g, *ctx.matrix), None, None, None, None), setup_context=_keep_matrix)
 horner.register_autograd(
     lambda ctx, g: (krylov(g, *ctx.matrix, ctx.order), None, None, None), setup_context=_keep_matrix
 )
-product.register_autograd(lambda ctx, g: (product(g, *ctx.matrix), None, None, None), setup_context=_keep_matrix)
 
 
 @torch.library.custom_op("svnn::leading", mutates_args=())
@@ -154,7 +83,7 @@ def _(matrix: Tensor) -> tuple[Tensor, Tensor]:
 
 
 def _once(name: str, parts: list[Tensor], find: Callable[[], Any]) -> Any:
-    """Return what ``find`` returns, found again only where the tensors were changed since."""
+    """Return the result of ``find``, computed again only where the tensors were changed since."""
     versions = [(id(t), None if t.is_inference() else t._version) for t in parts]
     held = _kept.setdefault(parts[0], {})
     if name not in held or held[name][0] != versions:

@@ -14,12 +14,12 @@ import numpy as np
 from numba import carray, njit, types
 
 from svnn._jit import cached_cfunc
-from svnn.operators._cpu_mixing import mix_rows
 from svnn.operators._cpu_vectors import (
     copy_vector,
     fetch_add,
     load,
     load_int,
+    mix_rows,
     shift_row,
     store,
 )

@@ -12,17 +12,16 @@ from torch import Tensor
 
 from svnn.functional._matrix import numpy_values
 from svnn.operators._cpu_passes import CPUMatrix, kernels
+from svnn.operators._filter_banks import ShiftPasses, shift_filter_bank
 from svnn.operators._gpu_passes import GPUMatrix
 from svnn.operators._operator import CovarianceOperator
-from svnn.operators._shift_bank import ShiftPasses, shift_filter_bank
 from svnn.operators._tracing import compiling, traced
 
 
 class CSROperator(CovarianceOperator):
     """Compressed sparse rows; a shift costs ``nnz`` multiply-adds per column.
 
-    Gradients reach the values if they ask for them; shifts are then made of plain torch operations. The tensors are
-    kept as they are, not copied.
+    Gradients reach the values if they require them; shifts are then plain torch operations. The tensors are not copied.
     """
 
     backend = "csr"
@@ -43,25 +42,25 @@ class CSROperator(CovarianceOperator):
 
     @classmethod
     def from_dense(cls, C: Tensor) -> CSROperator:
-        """Store the entries of a dense matrix that are not zero; gradients find their way back to them."""
+        """Store the non-zero entries of a dense matrix; gradients pass through to them."""
         rows, columns = C.detach().nonzero(as_tuple=True)
         return cls(C[rows, columns], columns, _row_starts(rows, len(C)))
 
     @classmethod
     def from_sparse(cls, C: Tensor) -> CSROperator:
-        """Store a copy of a sparse tensor, COO or CSR; gradients find their way back to its values."""
+        """Store a copy of a sparse tensor, COO or CSR; gradients pass through to its values."""
         coo = C.to_sparse_coo().coalesce()
         rows, columns = coo.indices()
         return cls(coo.values().clone(), columns.clone(), _row_starts(rows, len(C)))
 
     def _matmul(self, x: Tensor) -> Tensor:
-        if x.dtype in (torch.float16, torch.bfloat16):  # which sparse products do not know on every device
+        if x.dtype in (torch.float16, torch.bfloat16):  # sparse products lack these on some devices
             return self._in_dtype_of(x.float())._matmul(x.float()).to(x.dtype)
         if self.values.requires_grad or traced():
             if compiling() and not self.values.requires_grad:
                 from svnn.operators import _compiled_ops
 
-                return _compiled_ops.product(x, *self._tensors())
+                return _compiled_ops.krylov(x[None], *self._tensors(), 1)[0, :, 1]
             (rows, columns), _ = self.edge_index()
             return torch.zeros_like(x).index_add(0, rows, self.values[:, None] * x[columns])
         product: Tensor = _SymmetricProduct.apply(x, self._torch())
@@ -70,7 +69,8 @@ class CSROperator(CovarianceOperator):
     def _filter(self, x: Tensor, weight: Tensor, bias: Tensor | None) -> Tensor:
         if x.device.type == "cpu" and kernels() is None:
             return self._reference_filter(x, weight, bias)
-        return shift_filter_bank(self._passes(), x.contiguous(), weight, bias)
+        matrix = self._cached("passes", lambda: passes(*(t.detach() for t in self._tensors())))
+        return shift_filter_bank(matrix, x.contiguous(), weight, bias)
 
     def _traced_filter(self, x: Tensor, weight: Tensor, bias: Tensor | None) -> Tensor:
         taps, n_in, n_out = weight.shape
@@ -79,33 +79,18 @@ class CSROperator(CovarianceOperator):
             return self._reference_filter(x, weight, bias)
         from svnn.operators import _compiled_ops
 
-        if n_in >= n_out or not torch.is_grad_enabled():
-            return _compiled_ops.bank(x, weight, bias, *self._tensors())
-        z = _compiled_ops.krylov(x, *self._tensors(), taps - 1)
-        return torch.nn.functional.linear(z.flatten(2), weight.flatten(0, 1).T, bias)
-
-    def _passes(self) -> ShiftPasses:
-        def make() -> ShiftPasses:
-            if self.device.type != "cpu":
-                return GPUMatrix(self._torch())
-            return CPUMatrix(self.values.detach(), self.columns.to(torch.int32), self.row_starts.to(torch.int64))
-
-        passes: ShiftPasses = self._cached("passes", make)
-        return passes
+        if n_in < n_out:
+            z = _compiled_ops.krylov(x, *self._tensors(), taps - 1)
+            return torch.nn.functional.linear(z.flatten(2), weight.flatten(0, 1).T, bias)
+        u = (x @ weight.transpose(0, 1).reshape(n_in, -1)).unflatten(-1, (taps, n_out))
+        y = _compiled_ops.horner(u, *self._tensors())
+        return y if bias is None else y + bias
 
     def _torch(self) -> Tensor:
-        def make() -> Tensor:
-            with warnings.catch_warnings():
-                warnings.filterwarnings("ignore", message="Sparse (CSR tensor support|invariant checks)")
-                return torch.sparse_csr_tensor(
-                    self.row_starts, self.columns, self.values, self.shape, check_invariants=False
-                )
-
-        matrix: Tensor = self._cached("torch", make)
-        return matrix
+        return self._cached("torch", lambda: _torch_csr(*self._tensors()))
 
     def _check_tensors(self) -> None:
-        """Raise where the arrays are no CSR matrix: the kernels trust them."""
+        """Raise an error where the arrays are not a CSR matrix: the kernels trust them."""
         (values, columns, row_starts), n = self._tensors(), self.shape[0]
         counts = row_starts.diff()
         if (
@@ -143,9 +128,23 @@ class CSROperator(CovarianceOperator):
 
 
 def _row_starts(rows: Tensor, n: int) -> Tensor:
-    """Return where each of n rows starts among entries whose rows ascend."""
+    """Return where each of n rows starts among entries sorted by row."""
     counts = torch.bincount(rows, minlength=n)
     return torch.cat([counts.new_zeros(1), counts.cumsum(0)])
+
+
+def passes(values: Tensor, columns: Tensor, row_starts: Tensor) -> ShiftPasses:
+    """Return a CSR matrix with the passes of a filter bank: compiled ones where there are any for its device."""
+    if values.device.type == "cpu" and kernels() is not None:
+        return CPUMatrix(values, columns.to(torch.int32), row_starts.to(torch.int64))
+    return GPUMatrix(_torch_csr(values, columns, row_starts))
+
+
+def _torch_csr(values: Tensor, columns: Tensor, row_starts: Tensor) -> Tensor:
+    n = len(row_starts) - 1
+    with warnings.catch_warnings():
+        warnings.filterwarnings("ignore", message="Sparse (CSR tensor support|invariant checks)")
+        return torch.sparse_csr_tensor(row_starts, columns, values, (n, n), check_invariants=False)
 
 
 class _SymmetricProduct(torch.autograd.Function):

@@ -9,7 +9,7 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from svnn.operators._shift_bank import mix
+from svnn.operators._filter_banks import mix
 
 #: Values that a program, one warp, sums at once, and the fewest side by side that make a gather worthwhile. More
 #: bytes in flight do not help: the shift waits for the second-level cache, also with signals of half the size.
@@ -26,7 +26,7 @@ def _kernels() -> Any:
 
 
 class GPUMatrix:
-    """A CSR matrix on a GPU with the passes of :mod:`svnn.operators._shift_bank`; N×N is never allocated."""
+    """A CSR matrix on a GPU with the passes of :mod:`svnn.operators._filter_banks`; N×N is never allocated."""
 
     chunk_bytes = 2**30
 
@@ -61,14 +61,10 @@ class GPUMatrix:
         return y if order else out.copy_(y)
 
     def widen(self, x: Tensor, weight: Tensor, bias: Tensor | None, keep: bool, out: Tensor) -> Tensor | None:
-        """Write the bank of x (B, N, in) to ``out`` (B, N, out); return the shifts (B, N, K + 1, in) where asked to."""
-        z = self.krylov(x, len(weight) - 1, self.workspace((*x.shape[:2], len(weight), x.shape[2]), x.dtype))
-        mix(z, weight, bias, out, self.chunk_bytes)
+        """Write the bank of x (B, N, in) to ``out`` (B, N, out); return the shifts (B, N, K + 1, in) if ``keep``."""
+        z = self.krylov(x, len(weight) - 1, x.new_empty(*x.shape[:2], len(weight), x.shape[2]))
+        mix(z, weight, bias, out)
         return z if keep else None
-
-    def workspace(self, shape: tuple[int, ...], dtype: torch.dtype) -> Tensor:
-        """Return memory for a chunk; torch's allocator on the GPU reuses it by itself."""
-        return torch.empty(shape, dtype=dtype, device=self.matrix.device)
 
     def _shift(self, x: Tensor, add: Tensor | None, out: Tensor) -> Tensor:
         """Write C x + add to ``out``, all (B, N, F) with the last axis dense."""

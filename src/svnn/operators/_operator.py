@@ -5,7 +5,7 @@ from __future__ import annotations
 import copy
 import math
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Hashable
+from collections.abc import Callable, Hashable, Mapping
 from contextlib import AbstractContextManager, nullcontext
 from functools import partial
 from typing import Any, ClassVar, Self, TypeVar
@@ -13,11 +13,10 @@ from typing import Any, ClassVar, Self, TypeVar
 import numpy as np
 import scipy.sparse as sp
 import torch
-from torch import Tensor
+from torch import Tensor, nn
 
 from svnn.functional._matrix import numpy_values
 from svnn.operators._spectral_norm import differentiable_norm, leading, traced_norm
-from svnn.operators._tensor_module import TensorModule
 from svnn.operators._tracing import traced
 
 Kept = TypeVar("Kept")
@@ -25,6 +24,86 @@ Kept = TypeVar("Kept")
 #: Up to this size, and with at least so many values per node, a product per sample is faster than one for all samples.
 _PER_SAMPLE_LIMIT, _PER_SAMPLE_VALUES = 256, 16
 _NOTHING = nullcontext()
+
+
+class TensorModule(nn.Module):
+    """A module in which every tensor that is assigned is a buffer, and every ``nn.Parameter`` a parameter.
+
+    Subclasses need not call ``super().__init__()``. Their ``to`` returns another module, and so do ``float``,
+    ``double`` and the like; a module that holds one moves and casts it in place, as torch does.
+
+    Examples
+    --------
+    >>> class Matrix(TensorModule):
+    ...     def __init__(self, values):
+    ...         self.values = values
+    >>> list(Matrix(torch.eye(2)).state_dict()), list(dict(Matrix(nn.Parameter(torch.eye(2))).named_parameters()))
+    (['values'], ['values'])
+    """
+
+    def __new__(cls, *args: Any, **kwargs: Any) -> Self:
+        module = super().__new__(cls)
+        if not torch.compiler.is_compiling():
+            nn.Module.__init__(module)
+        return module
+
+    def __init__(self) -> None:
+        pass  # __new__ has done it
+
+    def __setattr__(self, name: str, value: Any) -> None:
+        if torch.compiler.is_compiling():  # the module lives as long as the compiled call
+            object.__setattr__(self, name, value)
+        elif isinstance(value, Tensor) and not isinstance(value, nn.Parameter):
+            self._parameters.pop(name, None)
+            self._buffers[name] = value
+        else:
+            super().__setattr__(name, value)
+
+    def __getstate__(self) -> dict[str, Any]:
+        """Return the state that is copied and pickled: without kept results, and with dictionaries of its own."""
+        return {k: copy.copy(v) if isinstance(v, dict) else v for k, v in self.__dict__.items() if k != "_memo"}
+
+    def _apply(self, *args: Any, **kwargs: Any) -> Self:
+        self.__dict__.pop("_memo", None)
+        return super()._apply(*args, **kwargs)
+
+    def float(self) -> Self:
+        return self.to(torch.float32)
+
+    def double(self) -> Self:
+        return self.to(torch.float64)
+
+    def half(self) -> Self:
+        return self.to(torch.float16)
+
+    def bfloat16(self) -> Self:
+        return self.to(torch.bfloat16)
+
+    def cpu(self) -> Self:
+        return self.to("cpu")
+
+    def cuda(self, device: int | torch.device | None = None) -> Self:
+        return self.to(torch.device("cuda", device) if isinstance(device, int) else device or "cuda")
+
+    def _load_from_state_dict(
+        self, state_dict: Mapping[str, Any], prefix: str, metadata: Any, strict: bool, missing: list[str],
+        unexpected: list[str], errors: list[str],
+    ) -> None:  # fmt: skip
+        """Load buffers of any size that fit together; the tensors before may be shared, and are not written to."""
+        before = dict(self._buffers)
+        for name, own in before.items():
+            given = state_dict.get(prefix + name)
+            if isinstance(given, Tensor) and own is not None:
+                self._buffers[name] = torch.empty(given.shape, dtype=own.dtype, device=own.device)
+        super()._load_from_state_dict(state_dict, prefix, metadata, strict, missing, unexpected, errors)
+        try:
+            self._check_tensors()
+        except (RuntimeError, ValueError) as error:
+            self._buffers.update(before)
+            errors.append(f"{prefix.removesuffix('.') or type(self).__name__}: {error}")
+
+    def _check_tensors(self) -> None:
+        """Raise a RuntimeError or ValueError where the tensors do not fit together."""
 
 
 class CovarianceOperator(TensorModule, ABC):
@@ -145,7 +224,7 @@ class CovarianceOperator(TensorModule, ABC):
             with _without_autocast(x):
                 return operator._traced_filter(batch, weight, bias).view(*x.shape[:-1], n_out)
         if operator.adaptive:
-            from svnn.operators._build import suited  # which knows all backends
+            from svnn.operators._build import suited  # it knows all backends
 
             operator = suited(operator, n_in, n_out, taps - 1, len(batch))
         fused = taps > 1 and len(batch) > 0 and x.dtype == weight.dtype and x.dtype in (torch.float32, torch.float64)
@@ -302,17 +381,16 @@ def _without_autocast(x: Tensor) -> AbstractContextManager[None]:
     return _NOTHING
 
 
-def batch_product(matrix: Tensor, x: Tensor, out: Tensor | None = None) -> Tensor:
+def batch_product(matrix: Tensor, x: Tensor) -> Tensor:
     """Return the products of an (N, N) matrix with each sample of x (…, N, F).
 
     One product per sample needs no rearranging. One product for all samples has long rows, which pays where a sample
     has few values per node or the matrix is large.
     """
     n, values = x.shape[-2:]
-    if out is None and values == 1:  # the nodes can stay last
+    if values == 1:  # the nodes can stay last
         return (x[..., 0] @ matrix.T)[..., None]
     if n <= _PER_SAMPLE_LIMIT and values >= _PER_SAMPLE_VALUES:
-        return torch.matmul(matrix, x, out=out)
+        return torch.matmul(matrix, x)
     nodes_first = x.movedim(-2, 0)
-    product = (matrix @ nodes_first.reshape(n, -1)).view(nodes_first.shape).movedim(0, -2)
-    return product if out is None else out.copy_(product)
+    return (matrix @ nodes_first.reshape(n, -1)).view(nodes_first.shape).movedim(0, -2)

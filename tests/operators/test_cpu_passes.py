@@ -12,13 +12,13 @@ import numpy as np
 import pytest
 import torch
 
-from svnn.operators import _openmp
+from svnn.operators import _cpu_passes
 
 FORK = """
 import multiprocessing, os, signal, sys
 import numpy as np, torch
 import svnn
-from svnn.operators import _openmp
+from svnn.operators import _cpu_passes
 
 torch.set_num_threads(2)
 rng = np.random.default_rng(0)
@@ -54,7 +54,7 @@ def check():
 
 
 check()
-_openmp._gnu_parallel = lambda: None  # plain threads in its place
+_cpu_passes._gnu_parallel = lambda: None  # plain threads in its place
 check()
 """
 
@@ -97,9 +97,9 @@ def test_the_runtime_that_torch_uses_is_the_one_called(monkeypatch, loaded, expe
             opened.append(path)
             self.GOMP_parallel = lambda: None
 
-    monkeypatch.setattr(_openmp, "threadpool_info", lambda: libraries(*loaded))
-    monkeypatch.setattr(_openmp.ctypes, "CDLL", Library)
-    found = _openmp._gnu_parallel.__wrapped__()
+    monkeypatch.setattr(_cpu_passes, "threadpool_info", lambda: libraries(*loaded))
+    monkeypatch.setattr(_cpu_passes.ctypes, "CDLL", Library)
+    found = _cpu_passes._gnu_parallel.__wrapped__()
     assert opened == ([] if expected is None else [str(expected)])
     assert (found is None) == (expected is None)
 
@@ -107,10 +107,10 @@ def test_the_runtime_that_torch_uses_is_the_one_called(monkeypatch, loaded, expe
 def test_here_torch_would_find_the_same_function():
     """The linker, asked for the function from within torch's library, gives the address that is called."""
     library = OWN / "libtorch_cpu.so"
-    if _openmp._gnu_parallel() is None or not library.exists():
+    if _cpu_passes._gnu_parallel() is None or not library.exists():
         pytest.skip("torch does not use GNU's OpenMP here")
     address = ctypes.cast(ctypes.CDLL(str(library)).GOMP_parallel, ctypes.c_void_p).value
-    assert ctypes.cast(_openmp._gnu_parallel(), ctypes.c_void_p).value == address
+    assert ctypes.cast(_cpu_passes._gnu_parallel(), ctypes.c_void_p).value == address
 
 
 def test_an_interrupt_waits_for_the_threads_that_still_write(monkeypatch):
@@ -125,11 +125,11 @@ def test_an_interrupt_waits_for_the_threads_that_still_write(monkeypatch):
         go.wait(60)
         written.append(data)
 
-    monkeypatch.setattr(_openmp, "_gnu_parallel", lambda: None)
-    monkeypatch.setattr(_openmp, "_C_FUNCTION", lambda address: function)
+    monkeypatch.setattr(_cpu_passes, "_gnu_parallel", lambda: None)
+    monkeypatch.setattr(_cpu_passes, "_C_FUNCTION", lambda address: function)
     job = np.zeros(1, dtype=np.int64)
     with pytest.raises(KeyboardInterrupt):
-        _openmp.run(0, job, 2)
+        _cpu_passes.run(0, job, 2)
     assert written == [job.ctypes.data]
 
 
@@ -140,11 +140,11 @@ def test_threads_that_come_too_late_leave_the_job_alone(monkeypatch):
     def function(data):
         callers.append(threading.current_thread())
 
-    monkeypatch.setattr(_openmp, "_gnu_parallel", lambda: None)
-    monkeypatch.setattr(_openmp, "_C_FUNCTION", lambda address: function)
-    others = [_openmp.pool(2).submit(busy.wait, 60) for _ in range(2)]
-    _openmp.run(0, np.zeros(1, dtype=np.int64), 2)
+    monkeypatch.setattr(_cpu_passes, "_gnu_parallel", lambda: None)
+    monkeypatch.setattr(_cpu_passes, "_C_FUNCTION", lambda address: function)
+    others = [_cpu_passes.pool(2).submit(busy.wait, 60) for _ in range(2)]
+    _cpu_passes.run(0, np.zeros(1, dtype=np.int64), 2)
     busy.set()
     assert [other.result() for other in others] == [True, True]
-    assert _openmp.pool(2).submit(int).result() == 0  # what was handed in before has had its turn
+    assert _cpu_passes.pool(2).submit(int).result() == 0  # what was handed in before has had its turn
     assert callers == [threading.main_thread()]
