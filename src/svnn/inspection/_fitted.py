@@ -168,14 +168,19 @@ def scaled_shift(model: CovarianceNetwork) -> tuple[Matrix, float]:
 
 
 def scaled_covariance(model: CovarianceNetwork) -> tuple[np.ndarray, float]:
-    """Return the dense covariance divided by the number of the training, and that number."""
-    C = model.covariance_
-    return np.asarray(C if isinstance(C, np.ndarray) else C.toarray(), dtype=np.float64) / model._scale, model._scale
+    """Return the dense covariance divided as in the training, and the number it was divided by."""
+    C, scale = model.covariance_, covariance_scale(model)
+    return np.asarray(C if isinstance(C, np.ndarray) else C.toarray(), dtype=np.float64) / scale, scale
+
+
+def covariance_scale(model: CovarianceNetwork) -> float:
+    """Return the number that the covariance was divided by in the training."""
+    return model._scale
 
 
 def n_networks(model: CovarianceNetwork) -> int:
     """Return the number of networks that were trained."""
-    return int(model._n_members)
+    return len(networks_of(model.module_))
 
 
 def predicts_std(model: CovarianceNetwork) -> bool:

@@ -7,18 +7,17 @@ colour-blind readers can tell apart. They need matplotlib: ``pip install 'svnn[p
 
 from svnn.plotting._contributions_display import ContributionsDisplay
 from svnn.plotting._covariance_display import CovarianceDisplay
+from svnn.plotting._curve_displays import StabilityDisplay, TrainingDisplay
 from svnn.plotting._graph_display import GraphDisplay
-from svnn.plotting._prediction_error_display import PredictionErrorDisplay
+from svnn.plotting._prediction_display import PredictionDisplay
 from svnn.plotting._response_display import ResponseDisplay
 from svnn.plotting._spectrum_display import SpectrumDisplay
-from svnn.plotting._stability_display import StabilityDisplay
-from svnn.plotting._training_display import TrainingDisplay
 
 __all__ = [
     "ContributionsDisplay",
     "CovarianceDisplay",
     "GraphDisplay",
-    "PredictionErrorDisplay",
+    "PredictionDisplay",
     "ResponseDisplay",
     "SpectrumDisplay",
     "StabilityDisplay",

@@ -9,14 +9,13 @@ import numpy as np
 
 from svnn.functional._array import to_numpy
 from svnn.plotting import _style as style
-from svnn.plotting._display import Display, feature_names
 
 if TYPE_CHECKING:
     from svnn._types import DataLike
-    from svnn.plotting._display import Axes, AxesLike
+    from svnn.plotting._style import Axes, AxesLike
 
 
-class ContributionsDisplay(Display):
+class ContributionsDisplay(style.Display):
     """Contributions of features to predictions: their mean sizes as bars, and a point for every row.
 
     Parameters
@@ -57,7 +56,7 @@ class ContributionsDisplay(Display):
         unit: str = "units of the prediction",
     ) -> None:
         self.contributions = contributions
-        self.names = feature_names(contributions.shape[1], names)
+        self.names = style.feature_names(contributions.shape[1], names)
         self.values, self.unit = values, unit
         self.importance_ = np.abs(contributions).mean(0)
 
@@ -91,7 +90,7 @@ class ContributionsDisplay(Display):
                 "choose one or add them up."
             )
         known = getattr(contributions, "names", None) if names is None else names
-        called = feature_names(found.shape[1], known, X)
+        called = style.feature_names(found.shape[1], known, X)
         values = None if X is None else np.asarray(X, dtype=np.float64)
         if values is not None and values.shape != found.shape:
             raise ValueError(f"X must have the shape of the contributions, {found.shape}, got {values.shape}.")
