@@ -1,4 +1,4 @@
-"""What all displays promise: the axis that is given, one style, quantities on the axes."""
+"""Promises of all displays: the axis that is given, one style, quantities on the axes."""
 
 from __future__ import annotations
 

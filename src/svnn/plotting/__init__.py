@@ -1,7 +1,7 @@
 """Pictures of data and models, in the manner of scikit-learn's displays.
 
-A display holds what it draws. ``from_estimator`` computes that and draws it at once; ``plot`` draws it again, on an
-axis of your own where you give one, and sets ``ax_`` and ``figure_``. All displays share one style, with colours that
+A display holds what it draws. ``from_estimator`` computes the data and draws them at once; ``plot`` draws them again,
+on the axis that is given if any, and sets ``ax_`` and ``figure_``. All displays share one style, with colours that
 colour-blind readers can tell apart. They need matplotlib: ``pip install 'svnn[plot]'``.
 """
 

@@ -129,7 +129,7 @@ class StabilityDisplay(style.Display):
         """
         for name, table in self.curves.items():
             if y not in table[0]:
-                raise ValueError(f"y={y!r} is no column of the curve {name!r}; use one of {', '.join(table[0])}.")
+                raise ValueError(f"y={y!r} is not a column of the curve {name!r}; use one of {', '.join(table[0])}.")
         with style.context():
             (axis,) = self._start(ax, (6.0, 3.8))
             lowest, handles, names = np.inf, [], []

@@ -15,7 +15,7 @@ if TYPE_CHECKING:
     from svnn.plotting._style import Axes
     from svnn.stability.networks._network_parts import FittedNetwork
 
-#: Features up to which all eigenvalues are found, and how many of the largest are beyond.
+#: Features up to which all eigenvalues are computed, and the number of the largest ones beyond.
 _MOST_DECOMPOSED, _LARGEST = 3000, 100
 #: The smallest eigenvalue, as a share of the largest, that the logarithm tells from zero.
 _SMALLEST = 1e-8
@@ -85,7 +85,7 @@ class ResponseDisplay(style.Display):
 
         Notes
         -----
-        With more than 3000 features only the 100 largest eigenvalues are found and marked.
+        With more than 3000 features only the 100 largest eigenvalues are computed and marked.
         """
         matrix = shown_matrix(estimator)
         use, scale = trained_use(estimator), covariance_scale(estimator)

@@ -79,7 +79,7 @@ def context() -> AbstractContextManager[None]:
 
 
 def dress(axis: Axes, *, grid: bool = True) -> None:
-    """Give an axis, which may be the caller's own, the light grid and the two spines of all plots."""
+    """Give an axis the light grid and the two spines of all plots."""
     for side in ("top", "right"):
         axis.spines[side].set_visible(False)
     axis.set_axisbelow(True)

@@ -54,8 +54,8 @@ def write_report(
         The file to write, such as "report.html"; an old one is replaced.
     model : fitted SVNNRegressor or SVNNClassifier, optional
     X : array or data frame of shape (t, N) or (t, N, F), optional
-        Rows to look at: best those that the model was not trained on. Without them the report says nothing of
-        predictions, contributions and stability.
+        Rows to look at, best those that the model was not trained on. Without them the report has no predictions,
+        contributions and stability.
     y : array of shape (t,), optional
         Targets or labels of these rows.
     comparison : svnn.comparison.Comparison, optional
@@ -91,7 +91,7 @@ def write_report(
     file = _check_path(path)
     request = None if model is None else check_request(model, X, y, names)
     findings = None if request is None else find(request)
-    # What the template of each section shows, in the order of the page.
+    # The values that the page shows in each section, in the order of the page.
     sections: dict[str, dict[str, Any]] = {"short": {"model": request, "findings": findings}}
     if comparison is not None:
         sections["short"]["sentences"] = comparison.sentences()

@@ -156,7 +156,7 @@ def spectrum_section(request: ReportedModel, findings: Findings) -> dict[str, An
             chart.legend.append((f"dot {kind}", label))
     if edge:
         chart.line([chart.x.low, chart.x.high], [edge, edge], "line dashed")
-        chart.legend.append(("line dashed", f"what noise alone could reach ({number(edge)})"))
+        chart.legend.append(("line dashed", f"largest of noise alone ({number(edge)})"))
     above = int((sample > edge).sum())
     responses = _responses(request, spectrum)
     return {"chart": chart, "edge": edge, "above": above, "n_rows": request.n_rows, "responses": responses}
