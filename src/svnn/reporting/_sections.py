@@ -13,8 +13,7 @@ from svnn.covariance import GraphicalLasso
 from svnn.estimators._summary import blend_in_words
 from svnn.inspection._fitted import trained_use
 from svnn.plotting._matrices import eigenvalues
-from svnn.reporting._findings import Z95, Findings, Importance, Predictions
-from svnn.reporting._request import ReportedModel
+from svnn.reporting._model import Z95, Findings, Importance, Predictions, ReportedModel
 from svnn.reporting._svg import Chart, Scale, bars
 from svnn.reporting._words import number, percent
 from svnn.stability import marchenko_pastur_edge, network_response, stability_curve
