@@ -15,13 +15,13 @@ from sklearn.preprocessing import StandardScaler
 
 from inspected_models import QUICK, N
 from svnn import SVNNRegressor
-from svnn.estimators.baselines import MLPRegressor
 from svnn.inspection import (
     edge_contributions,
     eigenvector_contributions,
     feature_contributions,
     grouped_permutation_importance,
 )
+from svnn.paper.baselines import MLPRegressor
 
 EVERY = [feature_contributions, edge_contributions, eigenvector_contributions]
 

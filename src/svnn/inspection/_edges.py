@@ -88,7 +88,7 @@ def edge_contributions(
     Examples
     --------
     >>> from svnn import SVNNRegressor
-    >>> from svnn.datasets import make_sparse_cov
+    >>> from svnn.paper import make_sparse_cov
     >>> from svnn.inspection import edge_contributions
     >>> data = make_sparse_cov(n_samples=100, n_features=8, random_state=0)
     >>> model = SVNNRegressor(covariance="sample", max_epochs=5, random_state=0).fit(data.X, data.y)

@@ -83,7 +83,7 @@ def feature_contributions(
     Examples
     --------
     >>> from svnn import SVNNRegressor
-    >>> from svnn.datasets import make_sparse_cov
+    >>> from svnn.paper import make_sparse_cov
     >>> from svnn.inspection import feature_contributions
     >>> data = make_sparse_cov(n_samples=100, n_features=8, random_state=0)
     >>> model = SVNNRegressor(max_epochs=5, random_state=0).fit(data.X, data.y)
@@ -145,7 +145,7 @@ def eigenvector_contributions(
     Examples
     --------
     >>> from svnn import SVNNRegressor
-    >>> from svnn.datasets import make_sparse_cov
+    >>> from svnn.paper import make_sparse_cov
     >>> from svnn.inspection import eigenvector_contributions
     >>> data = make_sparse_cov(n_samples=100, n_features=8, random_state=0)
     >>> model = SVNNRegressor(max_epochs=5, random_state=0).fit(data.X, data.y)

@@ -119,7 +119,7 @@ def grouped_permutation_importance(
     Examples
     --------
     >>> from svnn import SVNNRegressor
-    >>> from svnn.datasets import make_sparse_cov
+    >>> from svnn.paper import make_sparse_cov
     >>> from svnn.inspection import grouped_permutation_importance
     >>> data = make_sparse_cov(n_samples=100, n_features=8, random_state=0)
     >>> model = SVNNRegressor(max_epochs=5, random_state=0).fit(data.X, data.y)

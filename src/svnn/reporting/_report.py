@@ -74,7 +74,7 @@ def write_report(
     --------
     >>> import tempfile
     >>> from svnn import SVNNRegressor
-    >>> from svnn.datasets import make_sparse_cov
+    >>> from svnn.paper import make_sparse_cov
     >>> data = make_sparse_cov(n_samples=100, n_features=10, random_state=0)
     >>> model = SVNNRegressor(max_epochs=5, random_state=0).fit(data.X[:70], data.y[:70])
     >>> with tempfile.TemporaryDirectory() as folder:
