@@ -14,7 +14,7 @@ import numpy as np
 import svnn
 from svnn import SVNNRegressor
 from svnn.datasets import load_tecator
-from svnn.plotting import PredictionErrorDisplay
+from svnn.plotting import PredictionDisplay
 
 data = load_tecator(target="protein")
 model = SVNNRegressor(random_state=0).fit(data.X[data.train], data.y[data.train])
@@ -31,4 +31,4 @@ with tempfile.TemporaryDirectory() as folder:
 X, y = data.X[data.test], data.y[data.test]
 print("the same predictions:", np.array_equal(model.predict(X), loaded.predict(X)))
 print(loaded)
-PredictionErrorDisplay.from_estimator(loaded, X, y, target="protein (%)")
+PredictionDisplay.from_estimator(loaded, X, y, target="protein (%)")

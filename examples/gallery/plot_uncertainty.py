@@ -14,7 +14,7 @@ from sklearn.datasets import load_diabetes
 from sklearn.model_selection import train_test_split
 
 from svnn import SVNNRegressor
-from svnn.plotting import PredictionErrorDisplay
+from svnn.plotting import PredictionDisplay
 
 X, y = load_diabetes(return_X_y=True, scaled=False)
 X_train, X_test, y_train, y_test = train_test_split(X, y, test_size=0.4, random_state=0)
@@ -26,7 +26,7 @@ times = norm.ppf((1 + levels) / 2)
 covered = [(np.abs(y_test - mean) <= each * std).mean() for each in times]
 
 figure, axes = plt.subplots(1, 2, figsize=(10, 4.2), layout="constrained")
-PredictionErrorDisplay.from_estimator(model, X_test, y_test, target="progression of the disease", ax=axes[0])
+PredictionDisplay.from_estimator(model, X_test, y_test, target="progression of the disease", ax=axes[0])
 axes[1].plot(levels, covered, color="#0072B2")
 axes[1].plot([0, 1], [0, 1], color="#5A5A5A", linestyle="--")
 axes[1].set(xlabel="share that is promised", ylabel="share of the targets inside", title="new rows", aspect="equal")

@@ -11,7 +11,7 @@ from sklearn.pipeline import make_pipeline
 
 from svnn import SVNNClassifier
 from svnn.paper import load_dsads
-from svnn.plotting import PredictionErrorDisplay
+from svnn.plotting import PredictionDisplay
 from svnn.preprocessing import WindowFeatures
 
 try:
@@ -51,5 +51,5 @@ print(f"mean over all people: {np.mean(predicted == activity):.1%} right")
 # %%
 # What is taken for what, by models that have not met the person:
 
-display = PredictionErrorDisplay.from_predictions(activity, predicted)
+display = PredictionDisplay.from_predictions(activity, predicted)
 display.figure_.set_size_inches(9, 8)

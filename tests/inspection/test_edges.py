@@ -1,4 +1,4 @@
-"""Contributions of edges: what ``model.on`` says of the covariance without them."""
+"""Contributions of edges are the differences to predictions by ``model.on`` without them."""
 
 from __future__ import annotations
 

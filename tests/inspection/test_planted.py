@@ -1,4 +1,4 @@
-"""Contributions find what a target was made of."""
+"""Contributions rank planted features first."""
 
 from __future__ import annotations
 

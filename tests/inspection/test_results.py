@@ -1,4 +1,4 @@
-"""What the functions return: names, ranks and frames; and what is said to those who ask for too much."""
+"""Results: names, ranks and frames; errors for arguments that make no sense."""
 
 from __future__ import annotations
 

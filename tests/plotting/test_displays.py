@@ -1,4 +1,4 @@
-"""What all displays promise: the axis that is given, one style, quantities on the axes."""
+"""Promises of all displays: the axis that is given, one style, quantities on the axes."""
 
 from __future__ import annotations
 
@@ -16,21 +16,20 @@ from svnn.plotting import (
     ContributionsDisplay,
     CovarianceDisplay,
     GraphDisplay,
-    PredictionErrorDisplay,
+    PredictionDisplay,
     ResponseDisplay,
     SpectrumDisplay,
     StabilityDisplay,
     TrainingDisplay,
 )
-from svnn.plotting._display import feature_names
-from svnn.plotting._style import LONGEST_NAME, short_names
+from svnn.plotting._style import LONGEST_NAME, feature_names, short_names
 
 CURVE = [{"n_samples": n, "embedding_error": 1 / n + r / 10} for n in (50, 100) for r in range(3)]
 DRAW = {
     "contributions": lambda m, X, y, ax: ContributionsDisplay.from_contributions(X, ax=ax),
     "covariance": lambda m, X, y, ax: CovarianceDisplay.from_estimator(m, X, ax=ax),
     "graph": lambda m, X, y, ax: GraphDisplay.from_estimator(m, ax=ax),
-    "prediction": lambda m, X, y, ax: PredictionErrorDisplay.from_estimator(m, X, y, ax=ax),
+    "prediction": lambda m, X, y, ax: PredictionDisplay.from_estimator(m, X, y, ax=ax),
     "response": lambda m, X, y, ax: ResponseDisplay.from_estimator(m, ax=ax),
     "spectrum": lambda m, X, y, ax: SpectrumDisplay.from_estimator(m, X, ax=ax),
     "stability": lambda m, X, y, ax: StabilityDisplay.from_curves(CURVE, ax=ax),
@@ -116,7 +115,7 @@ def test_importing_the_room_does_not_import_matplotlib():
 def test_every_display_is_documented_with_an_example():
     for name in plotting.__all__:
         assert ">>>" in inspect.getdoc(getattr(plotting, name)), name
-    for module in ("_style", "_display"):
+    for module in ("_style", "_matrices"):
         assert importlib.import_module(f"svnn.plotting.{module}").__doc__
 
 

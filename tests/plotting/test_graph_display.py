@@ -7,7 +7,7 @@ from matplotlib.colors import to_hex
 
 from svnn import SVNNRegressor
 from svnn.plotting import GraphDisplay
-from svnn.plotting._layout import force_layout, name_places
+from svnn.plotting._graph_display import force_layout, name_places
 from svnn.plotting._style import NEGATIVE, POSITIVE
 
 

@@ -65,5 +65,5 @@ def test_bad_input_is_named():
         StabilityDisplay({})
     with pytest.raises(ValueError, match="no column n_samples"):
         StabilityDisplay({"a": [{"error": 1.0}]})
-    with pytest.raises(ValueError, match="y='speed' is no column of the curve 'a'; use one of n_samples"):
+    with pytest.raises(ValueError, match="y='speed' is not a column of the curve 'a'; use one of n_samples"):
         StabilityDisplay({"a": [{"n_samples": 1, "embedding_error": 1.0}]}).plot(y="speed")

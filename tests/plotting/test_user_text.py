@@ -15,7 +15,7 @@ from svnn.plotting import (
     ContributionsDisplay,
     CovarianceDisplay,
     GraphDisplay,
-    PredictionErrorDisplay,
+    PredictionDisplay,
     StabilityDisplay,
     TrainingDisplay,
 )
@@ -32,7 +32,7 @@ C = np.eye(len(NAMES)) + 0.5
 
 def classes(ax, target):
     labels = np.array(NAMES)
-    return PredictionErrorDisplay.from_predictions(labels, labels[::-1], labels=NAMES, target=target, ax=ax)
+    return PredictionDisplay.from_predictions(labels, labels[::-1], labels=NAMES, target=target, ax=ax)
 
 
 DRAW = {
@@ -40,7 +40,7 @@ DRAW = {
     "covariance": lambda ax: CovarianceDisplay.from_matrix(C, names=NAMES, ax=ax),
     "graph": lambda ax: GraphDisplay(C, NAMES, quantity="$^$").plot(ax, n_names=len(NAMES)),
     "classes": lambda ax: classes(ax, "$^$"),
-    "numbers": lambda ax: PredictionErrorDisplay.from_predictions([1.0, 2.0], [1.1, 2.1], target="$^$", ax=ax),
+    "numbers": lambda ax: PredictionDisplay.from_predictions([1.0, 2.0], [1.1, 2.1], target="$^$", ax=ax),
     "stability": lambda ax: StabilityDisplay.from_curves(dict.fromkeys(NAMES, TABLE), ax=ax),
     "column": lambda ax: StabilityDisplay({"": TABLE}).plot(ax, y="$y^$"),
     "training": lambda ax: TrainingDisplay({"train_loss": [1.0, 0.5]}, loss="$^$").plot(ax),

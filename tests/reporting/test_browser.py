@@ -1,4 +1,4 @@
-"""The report in a browser: it draws, follows the slider and the keyboard, and says nothing to the console."""
+"""The report in a browser: it draws, follows the slider and the keyboard, and logs nothing to the console."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What stands in a report, without a browser."""
+"""The contents of a report, read without a browser."""
 
 from __future__ import annotations
 

@@ -81,9 +81,9 @@ def edge_contributions(
     Every sample passes the network once for every edge: with thousands of features, choose some edges.
 
     With ``use="log"`` the whole logarithm changes with an edge of the covariance, and each edge takes an
-    eigendecomposition. A covariance of strongly correlated features that misses one edge often has a negative
+    eigendecomposition. A covariance of strongly correlated features without one of its edges often has a negative
     eigenvalue, where the logarithm is cut off, so single edges can seem to matter much. ``of="shift"`` removes the
-    entry of the logarithm in its place, which is what the filters see of two features.
+    entry of the logarithm in its place, which is all that the filters see of two features.
 
     Examples
     --------
@@ -179,7 +179,7 @@ def _two_nodes_changed(function: NetworkFunction, pairs: np.ndarray, weights: np
 
 
 def _recomputed_logarithms(function: NetworkFunction, matrix: np.ndarray, pairs: np.ndarray) -> ShiftOfRows:
-    """Return shifts by the logarithms of matrices without an edge, rounded as the model's own shift is."""
+    """Return shifts by the logarithms of matrices without an edge, rounded as the shift of the model is."""
     logarithms = np.empty((len(pairs), *matrix.shape), dtype=np.float32)
     for place, (i, j) in enumerate(pairs):
         without = matrix.copy()

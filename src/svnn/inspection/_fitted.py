@@ -28,7 +28,7 @@ _VALUES = 2**19
 
 @dataclass(frozen=True)
 class NetworkFunction:
-    """What a model predicts, (t, m), for standardised signals (t, N, F), in double precision.
+    """The predictions of a model, (t, m), for standardised signals (t, N, F), in double precision.
 
     ``labels`` are the names of the m outputs, None where a sample has one number only. ``unit`` is the size of a
     difference that counts, (m,): the standard deviation of the target, or 1 for probabilities and logits. It is None
@@ -86,7 +86,7 @@ def check_model(model: Any, purpose: str = "svnn.inspection") -> None:
 
 
 def network_function(model: CovarianceNetwork, class_: Any = None, logit: bool = False) -> NetworkFunction:
-    """Return what a checked model predicts; of a classifier the outputs of all classes or of one."""
+    """Return a checked model as a function; of a classifier with the outputs of all classes or of one."""
     module: Any = copy.deepcopy(model.module_).double().eval()
     device = next(module.parameters()).device
     weights = getattr(module, "weights", torch.ones(1, dtype=torch.float64, device=device))
@@ -168,14 +168,19 @@ def scaled_shift(model: CovarianceNetwork) -> tuple[Matrix, float]:
 
 
 def scaled_covariance(model: CovarianceNetwork) -> tuple[np.ndarray, float]:
-    """Return the dense covariance divided by the number of the training, and that number."""
-    C = model.covariance_
-    return np.asarray(C if isinstance(C, np.ndarray) else C.toarray(), dtype=np.float64) / model._scale, model._scale
+    """Return the dense covariance divided as in the training, and the number it was divided by."""
+    C, scale = model.covariance_, covariance_scale(model)
+    return np.asarray(C if isinstance(C, np.ndarray) else C.toarray(), dtype=np.float64) / scale, scale
+
+
+def covariance_scale(model: CovarianceNetwork) -> float:
+    """Return the number that the covariance was divided by in the training."""
+    return model._scale
 
 
 def n_networks(model: CovarianceNetwork) -> int:
     """Return the number of networks that were trained."""
-    return int(model._n_members)
+    return len(networks_of(model.module_))
 
 
 def predicts_std(model: CovarianceNetwork) -> bool:

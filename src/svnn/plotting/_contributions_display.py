@@ -1,4 +1,4 @@
-"""Which features the predictions come from."""
+"""Contributions of features to predictions."""
 
 from __future__ import annotations
 
@@ -9,20 +9,19 @@ import numpy as np
 
 from svnn.functional._array import to_numpy
 from svnn.plotting import _style as style
-from svnn.plotting._display import Display, feature_names
 
 if TYPE_CHECKING:
     from svnn._types import DataLike
-    from svnn.plotting._display import Axes, AxesLike
+    from svnn.plotting._style import Axes, AxesLike
 
 
-class ContributionsDisplay(Display):
+class ContributionsDisplay(style.Display):
     """Contributions of features to predictions: their mean sizes as bars, and a point for every row.
 
     Parameters
     ----------
     contributions : ndarray of shape (t, N)
-        What each feature adds to the prediction of each row.
+        The contribution of each feature to the prediction of each row.
     names : sequence of str, optional
     values : ndarray of shape (t, N), optional
         The features themselves, which colour the points from low to high.
@@ -57,7 +56,7 @@ class ContributionsDisplay(Display):
         unit: str = "units of the prediction",
     ) -> None:
         self.contributions = contributions
-        self.names = feature_names(contributions.shape[1], names)
+        self.names = style.feature_names(contributions.shape[1], names)
         self.values, self.unit = values, unit
         self.importance_ = np.abs(contributions).mean(0)
 
@@ -84,18 +83,18 @@ class ContributionsDisplay(Display):
         ax : matplotlib Axes, or two of them, optional
         **kwargs : see :meth:`plot`
         """
-        found = np.asarray(to_numpy(getattr(contributions, "contributions", contributions)), dtype=np.float64)
-        if found.ndim != 2 or not found.size:
+        table = np.asarray(to_numpy(getattr(contributions, "contributions", contributions)), dtype=np.float64)
+        if table.ndim != 2 or not table.size:
             raise ValueError(
-                f"contributions must have shape (t, N), got {found.shape}; of several outputs, or values per feature, "
+                f"contributions must have shape (t, N), got {table.shape}; of several outputs, or values per feature, "
                 "choose one or add them up."
             )
         known = getattr(contributions, "names", None) if names is None else names
-        called = feature_names(found.shape[1], known, X)
+        called = style.feature_names(table.shape[1], known, X)
         values = None if X is None else np.asarray(X, dtype=np.float64)
-        if values is not None and values.shape != found.shape:
-            raise ValueError(f"X must have the shape of the contributions, {found.shape}, got {values.shape}.")
-        return cls(found, called, values=values, unit=unit).plot(ax, **kwargs)
+        if values is not None and values.shape != table.shape:
+            raise ValueError(f"X must have the shape of the contributions, {table.shape}, got {values.shape}.")
+        return cls(table, called, values=values, unit=unit).plot(ax, **kwargs)
 
     def plot(self, ax: AxesLike | None = None, *, max_features: int = 15, kind: str = "points") -> Self:
         """Draw bars beside points.
@@ -103,7 +102,7 @@ class ContributionsDisplay(Display):
         Parameters
         ----------
         ax : matplotlib Axes, or two of them, optional
-            Two axes get bars and points. A single one gets what ``kind`` says.
+            Two axes get bars and points. A single one gets the picture that ``kind`` names.
         max_features : int, default=15
             How many of the most important features are drawn.
         kind : {"points", "bars"}, default="points"
@@ -172,5 +171,5 @@ def _swarm(x: np.ndarray, everything: np.ndarray, bins: int = 80) -> np.ndarray:
 
 def _ranks(values: np.ndarray) -> np.ndarray:
     """Return values on a scale from 0 to 1 by their ranks, so that a few extreme ones do not take all colours."""
-    found, inverse = np.unique(np.nan_to_num(values), return_inverse=True)
-    return inverse / max(len(found) - 1, 1)
+    distinct, inverse = np.unique(np.nan_to_num(values), return_inverse=True)
+    return inverse / max(len(distinct) - 1, 1)

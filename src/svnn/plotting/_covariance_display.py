@@ -6,16 +6,14 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any, Self
 
 import numpy as np
-import scipy.sparse as sp
 
 from svnn.functional._matrix import numpy_matrix
 from svnn.plotting import _style as style
-from svnn.plotting._display import Display, feature_names
-from svnn.plotting._matrices import correlation, sample_correlation
+from svnn.plotting._matrices import correlation, dense, sample_correlation, similar_side_by_side
 
 if TYPE_CHECKING:
     from svnn._types import DataLike, Matrix, MatrixLike
-    from svnn.plotting._display import Axes, AxesLike
+    from svnn.plotting._style import Axes, AxesLike
 
 #: Features whose names have room beside the matrix.
 _MOST_NAMES = 70
@@ -25,7 +23,7 @@ _SMALLEST_LETTERS = 4.5
 _ALIKE = 0.5
 
 
-class CovarianceDisplay(Display):
+class CovarianceDisplay(style.Display):
     """Correlations before and after sparsification as two heat maps, with similar features side by side.
 
     Features are ordered by hierarchical clustering of the correlations before (average linkage on 1 - r, optimal order
@@ -75,9 +73,9 @@ class CovarianceDisplay(Display):
         density: float | None = None,
     ) -> None:
         self.before, self.after = before, after
-        self.names = feature_names(len(before), names)
+        self.names = style.feature_names(len(before), names)
         self.n_features = len(before) if n_features is None else n_features
-        self.density = _density(after) if density is None and after is not None else density
+        self.density = _density(after) if after is not None and density is None else density
 
     @classmethod
     def from_estimator(
@@ -107,10 +105,9 @@ class CovarianceDisplay(Display):
         n = after.shape[0]
         if np.ndim(X) < 2 or np.shape(X)[1] != n:
             raise ValueError(f"X has shape {np.shape(X)}, but the covariance has {n} features; they must agree.")
-        called = feature_names(n, names, estimator, X)
+        called = style.feature_names(n, names, estimator, X)
         density, shown = _density(after), _strongest(after, max_features)
-        part = after[shown][:, shown]
-        after = part.toarray() if sp.issparse(part) else part
+        after = dense(after[shown][:, shown])
         before = sample_correlation(np.asarray(X)[:, shown])
         chosen = [called[i] for i in shown]
         return cls(before, after, chosen, n_features=n, density=density).plot(ax, **kwargs)
@@ -126,10 +123,11 @@ class CovarianceDisplay(Display):
         **kwargs: Any,
     ) -> Self:
         """Draw one or two covariances, each divided by its standard deviations."""
-        found = [None if C is None else _dense(correlation(numpy_matrix(C))) for C in (before, after)]
-        if found[0] is None or (found[1] is not None and found[0].shape != found[1].shape):
+        first = dense(correlation(numpy_matrix(before)))
+        second = None if after is None else dense(correlation(numpy_matrix(after)))
+        if second is not None and first.shape != second.shape:
             raise ValueError("before and after must be covariances of the same features.")
-        return cls(found[0], found[1], names).plot(ax, **kwargs)
+        return cls(first, second, names).plot(ax, **kwargs)
 
     def plot(self, ax: AxesLike | None = None, *, names: bool | None = None) -> Self:
         """Draw the matrices.
@@ -146,7 +144,7 @@ class CovarianceDisplay(Display):
         -------
         self
         """
-        self.order_ = _similar_side_by_side(self.before)
+        self.order_ = similar_side_by_side(self.before)
         with style.context():
             panels = 1 if self.after is None else 2
             shown = len(self.names) <= _MOST_NAMES if names is None else names
@@ -174,10 +172,9 @@ class CovarianceDisplay(Display):
         style.dress(axis, grid=False)
         n = len(self.names)
         low = min(float(self.before.min()), 1.0)  # which rounding can exceed
-        if low < _ALIKE:
-            image = axis.imshow(matrix, cmap=style.diverging(), vmin=-1, vmax=1, interpolation="nearest")
-        else:
-            image = axis.imshow(matrix, cmap=style.increasing(), vmin=low, vmax=1, interpolation="nearest")
+        negative = low < _ALIKE
+        colours = style.colours(negative=negative)
+        image = axis.imshow(matrix, cmap=colours, vmin=-1 if negative else low, vmax=1, interpolation="nearest")
         what = f"{n} features" if n == self.n_features else f"the {n} best connected of {self.n_features} features"
         axis.set_xlabel(f"{what}, similar ones side by side")
         axis.set_xticks([])
@@ -193,31 +190,14 @@ class CovarianceDisplay(Display):
         return image
 
 
-def _similar_side_by_side(R: np.ndarray) -> np.ndarray:
-    """Return the order of the leaves of a hierarchical clustering."""
-    from scipy.cluster.hierarchy import leaves_list, linkage, optimal_leaf_ordering
-    from scipy.spatial.distance import squareform
-
-    if len(R) < 3:
-        return np.arange(len(R))
-    distances = squareform(np.clip(1 - R, 0, 2), checks=False)
-    order: np.ndarray = leaves_list(optimal_leaf_ordering(linkage(distances, "average"), distances))
-    return order
-
-
 def _strongest(R: Matrix, most: int) -> np.ndarray:
-    """Return the features, at most so many, with the largest sums of absolute values, in their own order."""
+    """Return at most ``most`` features, those with the largest sums of absolute values, in the order of the data."""
     strength = np.asarray(abs(R).sum(0)).ravel() - abs(R.diagonal())
     return np.sort(np.argsort(-strength, kind="stable")[:most])
 
 
-def _dense(C: Matrix) -> np.ndarray:
-    return C if isinstance(C, np.ndarray) else C.toarray()
-
-
-def _density(C: Matrix | None) -> float:
+def _density(C: Matrix) -> float:
     """Return the share of the pairs that are not zero."""
-    assert C is not None
     n = C.shape[0]
     count = np.count_nonzero(C if isinstance(C, np.ndarray) else C.data)
     return float(count - np.count_nonzero(C.diagonal())) / max(n * (n - 1), 1)

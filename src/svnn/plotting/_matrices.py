@@ -1,8 +1,8 @@
-"""The matrices that displays show: correlations of data and of fitted models, and who is connected to whom."""
+"""The matrices that displays and reports show: correlations of data and of models, their edges and eigenvalues."""
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import numpy as np
 import scipy.sparse as sp
@@ -11,16 +11,18 @@ from scipy.sparse.linalg import ArpackNoConvergence, eigsh
 from scipy.spatial.distance import squareform
 from sklearn.utils.validation import check_is_fitted
 
+from svnn.estimators._covariance_network import CovarianceNetwork
 from svnn.functional import sample_moments
 from svnn.functional._array import is_torch, to_numpy
 from svnn.functional._matrix import numpy_matrix
+from svnn.inspection._fitted import graph_matrix
 
 if TYPE_CHECKING:
     from svnn._types import DataLike, Matrix
 
 
 def correlation(C: Matrix) -> Matrix:
-    """Return a covariance divided by the standard deviations; what is no variance, zero or less, divides nothing.
+    """Return a covariance divided by the standard deviations; where a variance is not positive, by one.
 
     Examples
     --------
@@ -51,14 +53,13 @@ def shown_matrix(model: object) -> Matrix:
 
     That is ``covariance_``, or ``precision_`` of its covariance estimator where the filters are polynomials of that.
     """
-    fitted: Any = model
-    if hasattr(fitted, "get_params"):
-        check_is_fitted(fitted)
-    if getattr(fitted, "_trained_with", {}).get("use") == "precision":
-        return numpy_matrix(fitted.covariance_estimator_.precision_)
-    if not hasattr(fitted, "covariance_"):
+    if hasattr(model, "get_params"):
+        check_is_fitted(model)
+    if isinstance(model, CovarianceNetwork):
+        return numpy_matrix(graph_matrix(model))
+    if not hasattr(model, "covariance_"):
         raise TypeError(f"{type(model).__name__} has no covariance_; give a fitted S-VNN or a covariance estimator.")
-    return numpy_matrix(fitted.covariance_)
+    return numpy_matrix(model.covariance_)
 
 
 def edges_of(C: Matrix) -> tuple[np.ndarray, np.ndarray, np.ndarray]:

@@ -1,4 +1,4 @@
-"""What the learned filters do to every direction of the covariance."""
+"""The frequency responses of the learned filters."""
 
 from __future__ import annotations
 
@@ -6,16 +6,16 @@ from typing import TYPE_CHECKING, Any, Self
 
 import numpy as np
 
+from svnn.inspection._fitted import covariance_scale, n_networks, trained_use
 from svnn.plotting import _style as style
-from svnn.plotting._display import Display
-from svnn.plotting._matrices import shown_matrix
+from svnn.plotting._matrices import eigenvalues, shown_matrix
 from svnn.stability import network_response
 
 if TYPE_CHECKING:
-    from svnn.plotting._display import Axes
+    from svnn.plotting._style import Axes
     from svnn.stability._network import FittedNetwork
 
-#: Features up to which all eigenvalues are found, and how many of the largest are beyond.
+#: Features up to which all eigenvalues are computed, and the number of the largest ones beyond.
 _MOST_DECOMPOSED, _LARGEST = 3000, 100
 #: The smallest eigenvalue, as a share of the largest, that the logarithm tells from zero.
 _SMALLEST = 1e-8
@@ -23,8 +23,8 @@ _SMALLEST = 1e-8
 _POINTS = 300
 
 
-class ResponseDisplay(Display):
-    r"""Frequency responses of the filters of a trained network: what they multiply each direction by.
+class ResponseDisplay(style.Display):
+    r"""Frequency responses of the filters of a trained network: the factor for each direction of the covariance.
 
     The filters of a layer multiply the part of a signal along an eigenvector of eigenvalue :math:`\lambda` by
     :math:`h(\lambda)`. The marks below the curves are the eigenvalues.
@@ -85,25 +85,26 @@ class ResponseDisplay(Display):
 
         Notes
         -----
-        With more than 3000 features only the 100 largest eigenvalues are found and marked.
+        With more than 3000 features only the 100 largest eigenvalues are computed and marked.
         """
-        found = _eigenvalues(shown_matrix(estimator)) / estimator._scale
-        use = estimator._as_trained("use")
+        matrix = shown_matrix(estimator)
+        use, scale = trained_use(estimator), covariance_scale(estimator)
+        shares = eigenvalues(matrix, _MOST_DECOMPOSED, _LARGEST) / scale
         if use == "log":
-            low = found[found > _SMALLEST].min(initial=1.0)
-            lam = np.geomspace(max(low / 1.5, _SMALLEST), max(found.max(), 1.0), _POINTS)
+            low = shares[shares > _SMALLEST].min(initial=1.0)
+            lam = np.geomspace(max(low / 1.5, _SMALLEST), max(shares.max(), 1.0), _POINTS)
         else:
-            lam = np.linspace(min(found.min(), 0.0), max(found.max(), 1.0), _POINTS)
-        layers = network_response(estimator, lam * estimator._scale)
+            lam = np.linspace(min(shares.min(), 0.0), max(shares.max(), 1.0), _POINTS)
+        layers = network_response(estimator, lam * scale)
         if not -len(layers) <= layer < len(layers):
             raise ValueError(
                 f"layer must be from 0 to {len(layers) - 1}, as the network has {len(layers)}, got {layer}."
             )
-        members = len(getattr(estimator.module_, "networks", [None]))
+        members = n_networks(estimator)
         of_layer = layers[layer]
-        split = of_layer.reshape(len(lam), of_layer.shape[1], members, -1)
-        responses = split.swapaxes(1, 2).reshape(len(lam), members, -1)
-        return cls(lam, responses, found, use=use, layer=layer % len(layers)).plot(ax, **kwargs)
+        by_member = of_layer.reshape(len(lam), of_layer.shape[1], members, -1).swapaxes(1, 2)
+        responses = by_member.reshape(len(lam), members, -1)
+        return cls(lam, responses, shares, use=use, layer=layer % len(layers)).plot(ax, **kwargs)
 
     def plot(self, ax: Axes | None = None, *, kind: str = "gain") -> Self:
         """Draw the responses.
@@ -160,12 +161,3 @@ class ResponseDisplay(Display):
                 label += "\n(log axis: the filters are polynomials of log λ)"
             axis.set_xlabel(label)
         return self
-
-
-def _eigenvalues(matrix: Any) -> np.ndarray:
-    """Return the eigenvalues of a small matrix, and the largest ones of a large one."""
-    if matrix.shape[0] <= _MOST_DECOMPOSED:
-        return np.linalg.eigvalsh(matrix if isinstance(matrix, np.ndarray) else matrix.toarray())
-    from scipy.sparse.linalg import eigsh
-
-    return np.asarray(eigsh(matrix, k=_LARGEST, which="LA", v0=np.ones(matrix.shape[0]), return_eigenvectors=False))

@@ -8,13 +8,12 @@ import numpy as np
 
 from svnn.functional._matrix import numpy_matrix
 from svnn.plotting import _style as style
-from svnn.plotting._display import Display
-from svnn.plotting._matrices import correlation, sample_correlation
+from svnn.plotting._matrices import correlation, dense, sample_correlation
 from svnn.stability import marchenko_pastur_edge
 
 if TYPE_CHECKING:
     from svnn._types import DataLike, MatrixLike
-    from svnn.plotting._display import Axes
+    from svnn.plotting._style import Axes
 
 #: Eigenvalues below this share of the largest count as zero.
 _ZERO = 1e-10
@@ -22,7 +21,7 @@ _ZERO = 1e-10
 _BEYOND = 3
 
 
-class SpectrumDisplay(Display):
+class SpectrumDisplay(style.Display):
     r"""Eigenvalues of a correlation matrix against the Marchenko–Pastur law.
 
     That law is the spectrum of independent features: eigenvalues beyond its edge :math:`(1 + \sqrt{N/t})^2` are more
@@ -65,8 +64,7 @@ class SpectrumDisplay(Display):
     @classmethod
     def from_estimator(cls, estimator: object, X: DataLike, *, ax: Axes | None = None, **kwargs: Any) -> Self:
         """Draw the spectra of the sample correlations of ``X`` and of a fitted S-VNN or covariance estimator."""
-        C: Any = correlation(numpy_matrix(estimator))
-        C = C if isinstance(C, np.ndarray) else C.toarray()
+        C = dense(correlation(numpy_matrix(estimator)))
         if np.ndim(X) < 2 or np.shape(X)[1] != len(C):
             raise ValueError(f"X has shape {np.shape(X)}, but the covariance has {len(C)} features; they must agree.")
         before = np.linalg.eigvalsh(sample_correlation(X))
@@ -80,8 +78,8 @@ class SpectrumDisplay(Display):
     @classmethod
     def from_matrix(cls, C: MatrixLike, n_samples: float, *, ax: Axes | None = None, **kwargs: Any) -> Self:
         """Draw the spectrum of a sample covariance of ``n_samples`` rows, divided by the standard deviations."""
-        R: Any = correlation(numpy_matrix(C))
-        return cls(np.linalg.eigvalsh(R if isinstance(R, np.ndarray) else R.toarray()), n_samples).plot(ax, **kwargs)
+        R = dense(correlation(numpy_matrix(C)))
+        return cls(np.linalg.eigvalsh(R), n_samples).plot(ax, **kwargs)
 
     def plot(self, ax: Axes | None = None, *, log: bool = True, bins: int = 30) -> Self:
         """Draw the histogram of the eigenvalues, and the numbers in its bins that noise alone would give.
@@ -104,24 +102,19 @@ class SpectrumDisplay(Display):
         spectra = [self.eigenvalues] if self.after is None else [self.eigenvalues, self.after]
         positive = [values[values > _ZERO * self.eigenvalues[0]] for values in spectra]
         shown = positive if log else spectra
-        low = min([self._lower(), *(values.min() for values in shown if len(values))])
+        # The smallest eigenvalue, other than 0, that noise gives.
+        lowest = max((1 - np.sqrt(n / self.n_samples)) ** 2, 1e-3)
+        low = min([lowest, *(values.min() for values in shown if len(values))])
         high = 1.05 * max([self.edge_, *(values.max() for values in shown if len(values))])
         high = high if log else min(high, _BEYOND * self.edge_)
         edges: Any = np.geomspace(0.95 * low, high, bins + 1) if log else np.linspace(min(low, 0.0), high, bins + 1)
         with style.context():
             (axis,) = self._start(ax, (6.0, 3.8))
-            axis.hist(
-                shown[0], edges, color=style.PALETTE[5], edgecolor="white", linewidth=0.6, label="sample correlations"
-            )
+            filled: dict[str, Any] = {"color": style.PALETTE[5], "edgecolor": "white", "linewidth": 0.6}
+            axis.hist(shown[0], edges, label="sample correlations", **filled)
             if self.after is not None:
-                axis.hist(
-                    shown[1],
-                    edges,
-                    histtype="step",
-                    color=style.PALETTE[1],
-                    linewidth=1.6,
-                    label="after sparsification",
-                )
+                outline: dict[str, Any] = {"histtype": "step", "color": style.PALETTE[1], "linewidth": 1.6}
+                axis.hist(shown[1], edges, label="after sparsification", **outline)
             expected = n * np.diff(marchenko_pastur_share(edges, self.n_samples, n))
             middles = np.sqrt(edges[1:] * edges[:-1]) if log else (edges[1:] + edges[:-1]) / 2
             seen = expected > 0
@@ -136,18 +129,13 @@ class SpectrumDisplay(Display):
             axis.legend(loc="best" if log else "upper right")
         return self
 
-    def _lower(self) -> float:
-        """Return the smallest eigenvalue, other than 0, that noise gives."""
-        ratio = len(self.eigenvalues) / self.n_samples
-        return max((1 - np.sqrt(ratio)) ** 2, 1e-3)
-
     def _title(self, log: bool, positive: list[np.ndarray]) -> str:
         n = len(self.eigenvalues)
         text = f"{self.n_above_} of {n} eigenvalues above the edge, N = {n}, t = {self.n_samples:g}"
         if log:
-            words = ("before", "after")
-            left = [(n - len(values), word) for values, word in zip(positive, words, strict=False)]
-            hidden = [f"{count} {word if self.after is not None else ''}".strip() for count, word in left if count]
+            words = ["before", "after"] if self.after is not None else [""]
+            counts = [n - len(values) for values in positive]
+            hidden = [f"{count} {word}".strip() for count, word in zip(counts, words, strict=True) if count]
             text += f"\nnot shown, as they are zero or negative: {', '.join(hidden)}" if hidden else ""
         elif beyond := int((self.eigenvalues > _BEYOND * self.edge_).sum()):
             text += f"\nnot shown, as they are too large: {beyond}, up to {self.eigenvalues[0]:.3g}"

@@ -1,15 +1,21 @@
-"""How all plots look: one set of colours, sizes and lines."""
+"""The base of all displays: their axes, and one set of colours, sizes and lines."""
 
 from __future__ import annotations
 
 import re
 from collections.abc import Mapping, Sequence
 from contextlib import AbstractContextManager
-from typing import TYPE_CHECKING, Any, TypedDict
+from typing import TYPE_CHECKING, Any, TypeAlias, TypedDict
+
+import numpy as np
 
 if TYPE_CHECKING:
-    from matplotlib.axes import Axes
+    from matplotlib.axes import Axes as Axes
     from matplotlib.colors import Colormap
+    from matplotlib.figure import Figure
+
+    #: One axis, or two of them side by side.
+    AxesLike: TypeAlias = Axes | Sequence[Axes] | np.ndarray
 
 #: Colours that colour-blind readers can tell apart (Okabe & Ito), and the marker that goes with each.
 PALETTE = ("#0072B2", "#D55E00", "#009E73", "#CC79A7", "#E69F00", "#56B4E9", "#5A5A5A", "#8B6914", "#000000")
@@ -45,7 +51,7 @@ RC: Mapping[str, object] = {
 
 
 class Look(TypedDict, total=False):
-    """How a line is drawn, in matplotlib's words."""
+    """Options of a line in matplotlib."""
 
     color: str
     marker: str
@@ -56,7 +62,7 @@ class Look(TypedDict, total=False):
 
 
 def pyplot() -> Any:
-    """Return ``matplotlib.pyplot``, or say how to install it."""
+    """Return ``matplotlib.pyplot``, or raise an error that says how to install it."""
     try:
         import matplotlib.pyplot as plt
     except ImportError as error:
@@ -73,7 +79,7 @@ def context() -> AbstractContextManager[None]:
 
 
 def dress(axis: Axes, *, grid: bool = True) -> None:
-    """Give an axis, which may be the caller's own, the light grid and the two spines of all plots."""
+    """Give an axis the light grid and the two spines of all plots."""
     for side in ("top", "right"):
         axis.spines[side].set_visible(False)
     axis.set_axisbelow(True)
@@ -83,7 +89,7 @@ def dress(axis: Axes, *, grid: bool = True) -> None:
 
 
 def note(axis: Axes, text: str) -> None:
-    """Write a line in small letters above an axis, to the left: what a reader needs beside the labels."""
+    """Write a line in small letters above an axis, to the left."""
     axis.set_title(text, loc="left", fontsize=9, color=GREY)
 
 
@@ -94,25 +100,17 @@ def plain(*texts: str) -> dict[str, Any]:
 
 def legend(axis: Axes, handles: Sequence[Any], names: Sequence[str], **options: Any) -> None:
     """Put a legend on an axis with every name as it is; matplotlib leaves out those that begin with an underscore."""
-    found = axis.legend(handles, ["name"] * len(names), **options)
-    for text, name in zip(found.get_texts(), names, strict=True):
+    drawn = axis.legend(handles, ["name"] * len(names), **options)
+    for text, name in zip(drawn.get_texts(), names, strict=True):
         text.set(text=name, **plain(name))
 
 
-def diverging() -> Colormap:
-    """Return the colours from negative over white to positive; what is masked has the colour of dropped pairs."""
-    return _colours("#003a5c", NEGATIVE, "white", POSITIVE, "#6e2f00")
-
-
-def increasing() -> Colormap:
-    """Return the colours from white to positive."""
-    return _colours("white", POSITIVE, "#6e2f00")
-
-
-def _colours(*steps: str) -> Colormap:
+def colours(*, negative: bool = True) -> Colormap:
+    """Return the colours from negative over white to positive, or from white; masked cells look like dropped pairs."""
     from matplotlib.colors import LinearSegmentedColormap
 
-    return LinearSegmentedColormap.from_list("svnn", list(steps)).with_extremes(bad=DROPPED)
+    steps = [*(["#003a5c", NEGATIVE] if negative else []), "white", POSITIVE, "#6e2f00"]
+    return LinearSegmentedColormap.from_list("svnn", steps).with_extremes(bad=DROPPED)
 
 
 def looks(names: Sequence[str]) -> dict[str, Look]:
@@ -156,3 +154,57 @@ def _shared_words(names: Sequence[str]) -> int:
         alike += 1
     ends = [match.end() for match in re.finditer(r"[_\-. :/]", names[0][:alike])]
     return ends[-1] if ends else 0
+
+
+class Display:
+    """Data to draw; ``plot`` draws it and sets ``ax_`` and ``figure_``.
+
+    Attributes
+    ----------
+    ax_ : matplotlib Axes, or ndarray of them where there are several panels
+    figure_ : matplotlib Figure
+    """
+
+    ax_: Any
+    figure_: Figure
+
+    def _start(self, ax: AxesLike | None, size: tuple[float, float], panels: int = 1) -> list[Axes]:
+        """Return the axes to draw on: the given ones, or those of a new figure with a number of panels.
+
+        A display with several panels may be given a single axis.
+        """
+        if ax is None:
+            self.figure_, panes = pyplot().subplots(1, panels, figsize=size, layout="constrained", squeeze=False)
+            axes = list(panes.flat)
+        else:
+            axes = [ax] if not isinstance(ax, (Sequence, np.ndarray)) else list(np.ravel(np.asarray(ax, dtype=object)))
+            wrong = next((type(each).__name__ for each in axes if not hasattr(each, "get_figure")), None)
+            if wrong is not None or len(axes) not in (1, panels):
+                wanted = "a matplotlib Axes" + (f", or {panels} of them" if panels > 1 else "")
+                raise ValueError(f"ax must be {wanted}, got {wrong or len(axes)}.")
+            self.figure_ = axes[0].get_figure()
+        self.ax_ = axes[0] if len(axes) == 1 else np.array(axes, dtype=object)
+        for axis in axes:
+            dress(axis)
+        return axes
+
+
+def feature_names(n: int, names: Sequence[str] | None = None, *sources: object) -> list[str]:
+    """Return n names of features: the given ones, else those of the first source that has some, else x0, x1, ….
+
+    A source is a fitted estimator or a data frame.
+
+    Examples
+    --------
+    >>> feature_names(3), feature_names(2, ["age", "height"])
+    (['x0', 'x1', 'x2'], ['age', 'height'])
+    """
+    if names is not None:
+        if len(names) != n:
+            raise ValueError(f"names has {len(names)} entries for {n} features; give one name for each feature.")
+        return [str(name) for name in names]
+    for source in sources:
+        known = getattr(source, "feature_names_in_", getattr(source, "columns", None))
+        if known is not None and len(known) == n:
+            return [str(name) for name in known]
+    return [f"x{i}" for i in range(n)]

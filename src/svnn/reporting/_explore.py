@@ -10,8 +10,7 @@ import numpy as np
 import scipy.sparse as sp
 
 from svnn.plotting._matrices import similar_side_by_side
-from svnn.reporting._findings import Findings
-from svnn.reporting._request import ReportedModel
+from svnn.reporting._model import Findings, ReportedModel
 from svnn.reporting._svg import Chart, Scale
 
 #: Features whose correlations are in the page; with more, the most connected of them.

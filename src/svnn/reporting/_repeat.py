@@ -6,15 +6,17 @@ import hashlib
 import platform
 from importlib.metadata import version
 from inspect import signature
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 import svnn
-from svnn.comparison import Comparison
 from svnn.inspection._fitted import n_networks
-from svnn.reporting._request import ReportedModel
+from svnn.reporting._model import ReportedModel
 from svnn.reporting._words import number
+
+if TYPE_CHECKING:
+    from svnn.comparison import Comparison
 
 
 def repeat_section(request: ReportedModel | None, comparison: Comparison | None) -> dict[str, Any]:

@@ -6,17 +6,15 @@ from collections.abc import Sequence
 from functools import cache
 from importlib.resources import files
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import jinja2
 
 from svnn._types import ColumnLike, DataLike
-from svnn.comparison import Comparison
 from svnn.estimators._covariance_network import CovarianceNetwork
 from svnn.reporting._explore import explore_section
-from svnn.reporting._findings import find
+from svnn.reporting._model import check_request, find
 from svnn.reporting._repeat import repeat_section
-from svnn.reporting._request import check_request
 from svnn.reporting._scores import scores_section
 from svnn.reporting._sections import (
     covariance_section,
@@ -26,6 +24,9 @@ from svnn.reporting._sections import (
     stability_section,
 )
 from svnn.reporting._words import listed, number, percent
+
+if TYPE_CHECKING:
+    from svnn.comparison import Comparison
 
 #: The script of the page, in the order in which its parts need each other.
 _SCRIPTS = ("correlations.js", "heat_map.js", "graph.js", "report.js")
@@ -54,8 +55,8 @@ def write_report(
         The file to write, such as "report.html"; an old one is replaced.
     model : fitted SVNNRegressor or SVNNClassifier, optional
     X : array or data frame of shape (t, N) or (t, N, F), optional
-        Rows to look at: best those that the model was not trained on. Without them the report says nothing of
-        predictions, contributions and stability.
+        Rows to look at, best those that the model was not trained on. Without them the report has no predictions,
+        contributions and stability.
     y : array of shape (t,), optional
         Targets or labels of these rows.
     comparison : svnn.comparison.Comparison, optional
@@ -86,12 +87,15 @@ def write_report(
         raise ValueError("there is nothing to report on: pass model=, comparison=, or both.")
     if model is None and (X is not None or y is not None or names is not None):
         raise ValueError("X, y and names belong to a model; pass it as model=.")
-    if comparison is not None and not isinstance(comparison, Comparison):
-        raise TypeError(f"comparison must be a svnn.comparison.Comparison, got {type(comparison).__name__}.")
+    if comparison is not None:
+        from svnn.comparison import Comparison  # a caller who has one has imported it: reports on models need not
+
+        if not isinstance(comparison, Comparison):
+            raise TypeError(f"comparison must be a svnn.comparison.Comparison, got {type(comparison).__name__}.")
     file = _check_path(path)
     request = None if model is None else check_request(model, X, y, names)
     findings = None if request is None else find(request)
-    # What the template of each section shows, in the order of the page.
+    # The values that the page shows in each section, in the order of the page.
     sections: dict[str, dict[str, Any]] = {"short": {"model": request, "findings": findings}}
     if comparison is not None:
         sections["short"]["sentences"] = comparison.sentences()

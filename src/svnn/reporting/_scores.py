@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from svnn.comparison import Comparison
 from svnn.reporting._svg import bars
 from svnn.reporting._words import decimals_for, fixed, number
+
+if TYPE_CHECKING:
+    from svnn.comparison import Comparison
 
 
 def scores_section(comparison: Comparison) -> dict[str, Any]:

@@ -13,8 +13,7 @@ from svnn.covariance import GraphicalLasso
 from svnn.estimators._summary import blend_in_words
 from svnn.inspection._fitted import trained_use
 from svnn.plotting._matrices import eigenvalues
-from svnn.reporting._findings import Z95, Findings, Importance, Predictions
-from svnn.reporting._request import ReportedModel
+from svnn.reporting._model import Z95, Findings, Importance, Predictions, ReportedModel
 from svnn.reporting._svg import Chart, Scale, bars
 from svnn.reporting._words import number, percent
 from svnn.stability import marchenko_pastur_edge, network_response, stability_curve
@@ -156,7 +155,7 @@ def spectrum_section(request: ReportedModel, findings: Findings) -> dict[str, An
             chart.legend.append((f"dot {kind}", label))
     if edge:
         chart.line([chart.x.low, chart.x.high], [edge, edge], "line dashed")
-        chart.legend.append(("line dashed", f"what noise alone could reach ({number(edge)})"))
+        chart.legend.append(("line dashed", f"largest of noise alone ({number(edge)})"))
     above = int((sample > edge).sum())
     responses = _responses(request, spectrum)
     return {"chart": chart, "edge": edge, "above": above, "n_rows": request.n_rows, "responses": responses}

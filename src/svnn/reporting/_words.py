@@ -38,7 +38,7 @@ def decimals_for(values: Iterable[float]) -> int:
 
 
 def fixed(value: float, decimals: int) -> str:
-    """Return a number with so many decimals, and a proper minus.
+    """Return a number with a fixed number of decimals, and a proper minus.
 
     Examples
     --------
@@ -64,7 +64,7 @@ def tick(value: float) -> str:
 
 
 def percent(share: float) -> str:
-    """Return a share as a percentage; what is not all or nothing never reads as 0 % or 100 %.
+    """Return a share as a percentage; only exact zeros and ones read as 0 % and 100 %.
 
     Examples
     --------

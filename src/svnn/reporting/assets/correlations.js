@@ -1,4 +1,4 @@
-// The correlations of the page, and what a threshold keeps of them.
+// The correlations of the page, and the edges that a threshold keeps.
 function correlationsOf(data) {
   const n = data.names.length;
   const r = new Int16Array(n * n); // in steps of the slider: thousandths
@@ -21,7 +21,7 @@ function correlationsOf(data) {
     degrees,
     names: data.names,
     cut: 0,
-    kept: 0, // the first so many edges are kept
+    kept: 0, // number of edges that are kept, the first ones
     at: (i, j) => r[i * n + j],
     dropped(value) {
       return Math.abs(value) < Math.max(this.cut, 1);
@@ -42,7 +42,7 @@ function correlationsOf(data) {
   };
 }
 
-// What both pictures need.
+// Helpers of both pictures.
 
 function colour(name) {
   return getComputedStyle(document.documentElement).getPropertyValue(name).trim();

@@ -1,8 +1,8 @@
 // The graph: features in the plane, and a line for every correlation that is kept.
 const MOST_DRAWN = 2500; // edges, the strongest ones
 
-function graphOf(canvas, said, found, places, redraw) {
-  const { n, edges, degrees, names } = found;
+function graphOf(canvas, said, correlations, places, redraw) {
+  const { n, edges, degrees, names } = correlations;
   const seen = { zoom: 1, x: 0, y: 0 }; // how much closer, and what of the unit square is at the left and at the top
   let chosen = -1;
 
@@ -22,7 +22,7 @@ function graphOf(canvas, said, found, places, redraw) {
   }
 
   function drawEdges(context, size) {
-    const drawn = Math.min(found.kept, MOST_DRAWN);
+    const drawn = Math.min(correlations.kept, MOST_DRAWN);
     const room = Math.min(1, 500 / Math.max(drawn, 1)); // the more lines, the fainter they are
     for (let group = 0; group < 5; group++) { // weak ones first, each group with one look
       for (const sign of [1, -1]) {
@@ -30,7 +30,7 @@ function graphOf(canvas, said, found, places, redraw) {
         context.setLineDash(sign > 0 ? [] : [5, 4]);
         context.globalAlpha = (0.25 + 0.15 * group) * (0.2 + 0.8 * room);
         context.lineWidth = (0.6 + 0.35 * group) * (0.4 + 0.6 * room);
-        const of = (value) => Math.min(4, Math.floor(found.strength(value) * 5)) === group && value * sign > 0;
+        const of = (value) => Math.min(4, Math.floor(correlations.strength(value) * 5)) === group && value * sign > 0;
         lines(context, size, (edge) => of(edge[2]), drawn);
       }
     }
@@ -77,7 +77,7 @@ function graphOf(canvas, said, found, places, redraw) {
     if (chosen >= 0) {
       context.strokeStyle = colour("--ink");
       context.lineWidth = 1.6;
-      lines(context, size, (edge) => edge[0] === chosen || edge[1] === chosen, found.kept);
+      lines(context, size, (edge) => edge[0] === chosen || edge[1] === chosen, correlations.kept);
     }
     const visible = drawFeatures(context, size);
     const named = seen.zoom > 1 && visible.length <= 30 ? visible : visible.filter((i) => i === chosen);

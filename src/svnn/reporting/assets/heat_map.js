@@ -1,6 +1,6 @@
 // The heat map: a cell for two features, in an order that puts correlated ones side by side.
-function heatMapOf(canvas, said, found, order, redraw) {
-  const n = found.n;
+function heatMapOf(canvas, said, correlations, order, redraw) {
+  const n = correlations.n;
   const small = document.createElement("canvas"); // a pixel for a cell
   small.width = small.height = n;
   const large = document.createElement("canvas"); // the same with sharp cells, also on paper
@@ -18,12 +18,12 @@ function heatMapOf(canvas, said, found, order, redraw) {
     const image = new ImageData(n, n);
     for (let a = 0; a < n; a++) {
       for (let b = 0; b < n; b++) {
-        const value = found.at(order[a], order[b]);
+        const value = correlations.at(order[a], order[b]);
         const end = value < 0 ? low : high;
-        const share = found.strength(value);
+        const share = correlations.strength(value);
         const at = 4 * (a * n + b);
         for (let c = 0; c < 3; c++) {
-          image.data[at + c] = found.dropped(value) ? blank[c] : mid[c] + share * (end[c] - mid[c]);
+          image.data[at + c] = correlations.dropped(value) ? blank[c] : mid[c] + share * (end[c] - mid[c]);
         }
         image.data[at + 3] = 255;
       }
@@ -44,9 +44,9 @@ function heatMapOf(canvas, said, found, order, redraw) {
 
   function text() {
     const [a, b] = [order[cell[0]], order[cell[1]]];
-    if (a === b) return found.names[a];
-    const value = found.at(a, b);
-    return `${found.names[a]} and ${found.names[b]}: ${found.text(value)}${found.dropped(value) ? ", dropped" : ""}`;
+    if (a === b) return correlations.names[a];
+    const value = correlations.at(a, b);
+    return `${correlations.names[a]} and ${correlations.names[b]}: ${correlations.text(value)}${correlations.dropped(value) ? ", dropped" : ""}`;
   }
 
   canvas.addEventListener("pointermove", (event) => {

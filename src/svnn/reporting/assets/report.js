@@ -2,9 +2,9 @@
 function start(data) {
   const byId = (id) => document.getElementById(id);
   const slider = byId("threshold");
-  const found = correlationsOf(data);
-  const heatMap = heatMapOf(byId("heat-map"), byId("heat-map-said"), found, data.order, redraw);
-  const graph = graphOf(byId("graph"), byId("graph-said"), found, data.xy, redraw);
+  const correlations = correlationsOf(data);
+  const heatMap = heatMapOf(byId("heat-map"), byId("heat-map-said"), correlations, data.order, redraw);
+  const graph = graphOf(byId("graph"), byId("graph-said"), correlations, data.xy, redraw);
 
   function draw() {
     heatMap.draw();
@@ -38,8 +38,8 @@ function start(data) {
       `Keeps ${about}${asNumber(share * pairs(data.features))} of ${asNumber(pairs(data.features))} pairs ` +
         `(${asPercent(share)}); ${about}${asNumber(alone)} of ${asNumber(data.features)} features have no edge.`,
     ];
-    if (found.n < data.features) sentences.push(`Among the ${found.n} features shown: ${asNumber(found.kept)} edges.`);
-    if (found.kept > MOST_DRAWN) sentences.push(`The graph draws the ${asNumber(MOST_DRAWN)} strongest.`);
+    if (correlations.n < data.features) sentences.push(`Among the ${correlations.n} features shown: ${asNumber(correlations.kept)} edges.`);
+    if (correlations.kept > MOST_DRAWN) sentences.push(`The graph draws the ${asNumber(MOST_DRAWN)} strongest.`);
     byId("kept").textContent = sentences.join(" ");
     byId("cut").textContent = cut;
     slider.setAttribute("aria-valuetext", `${cut}, keeps ${asPercent(share)} of the pairs`);
@@ -50,7 +50,7 @@ function start(data) {
 
   function move(step) {
     slider.value = step;
-    found.keep(+slider.value);
+    correlations.keep(+slider.value);
     say(+slider.value);
     redraw();
   }
@@ -58,7 +58,7 @@ function start(data) {
   slider.addEventListener("input", () => move(slider.value));
   slider.addEventListener("keydown", (event) => {
     const way = { ArrowUp: 1, ArrowRight: 1, ArrowDown: -1, ArrowLeft: -1 }[event.key];
-    if (!way || event.shiftKey) return; // with Shift the browser's own step, the smallest
+    if (!way || event.shiftKey) return; // with Shift the browser takes its smallest step
     event.preventDefault();
     move(+slider.value + 10 * way);
   });

@@ -1,27 +1,28 @@
-"""How far the outputs of a network move when its covariance is estimated anew."""
+"""Curves: the losses of a training, and the change of a network's outputs when its covariance is estimated anew."""
 
 from __future__ import annotations
 
+import textwrap
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any, Self
 
 import numpy as np
 from sklearn.base import clone
+from sklearn.utils.validation import check_is_fitted
 
 from svnn.plotting import _style as style
-from svnn.plotting._display import Display
 from svnn.stability import stability_curve
 
 if TYPE_CHECKING:
-    from svnn.plotting._display import Axes
+    from svnn.plotting._style import Axes
 
-#: The axes that a curve can have, and what they are.
+#: The axes that a curve can have.
 _AXES = {
     "n_samples": "rows that the covariance is estimated from",
     "level": "share of the pairs that is kept, on average",
     "n_features": "number of features N",
 }
-#: What can be drawn.
+#: The quantities that can be drawn.
 _QUANTITIES = {
     "embedding_error": "change of the embeddings, as a share of their norm",
     "embedding_distance": "change of a row's embedding (norm)",
@@ -34,7 +35,7 @@ _QUANTITIES = {
 }
 
 
-class StabilityDisplay(Display):
+class StabilityDisplay(style.Display):
     """Stability curves: the change of a network's outputs against samples, sparsity or features.
 
     Lines are medians over the repeats, bands reach from the lower to the upper quartile.
@@ -78,7 +79,7 @@ class StabilityDisplay(Display):
         ax: Axes | None = None,
         **kwargs: Any,
     ) -> Self:
-        """Draw the result of :func:`svnn.stability.stability_curve`, or several of them by name."""
+        """Draw the result of :func:`svnn.stability.stability_curve`, or a dict of several results."""
         named = curves if isinstance(curves, Mapping) else {"": curves}
         return cls(named).plot(ax, **kwargs)
 
@@ -128,7 +129,7 @@ class StabilityDisplay(Display):
         """
         for name, table in self.curves.items():
             if y not in table[0]:
-                raise ValueError(f"y={y!r} is no column of the curve {name!r}; use one of {', '.join(table[0])}.")
+                raise ValueError(f"y={y!r} is not a column of the curve {name!r}; use one of {', '.join(table[0])}.")
         with style.context():
             (axis,) = self._start(ax, (6.0, 3.8))
             lowest, handles, names = np.inf, [], []
@@ -150,15 +151,13 @@ class StabilityDisplay(Display):
             if lowest >= 0:
                 axis.set_ylim(bottom=0)
             axis.set_xlabel(_AXES[self.x_] + (" (log scale)" if self.x_ != "level" else ""))
-            axis.set_ylabel(_wrapped(_QUANTITIES.get(y, y)), **style.plain(y))
+            axis.set_ylabel(textwrap.fill(_QUANTITIES.get(y, y), 36), **style.plain(y))
             repeats = max(sum(row[self.x_] == table[0][self.x_] for row in table) for table in self.curves.values())
             if repeats > 1:
                 style.note(axis, f"medians of {repeats} repeats, bands from the lower to the upper quartile")
             if list(self.curves) != [""]:
-                others = [
-                    pair for pair in zip(*axis.get_legend_handles_labels(), strict=True) if pair[0] not in handles
-                ]
-                shown = [*others, *zip(handles, names, strict=True)]
+                entries = zip(*axis.get_legend_handles_labels(), strict=True)
+                shown = [entry for entry in entries if entry[0] not in handles] + list(zip(handles, names, strict=True))
                 style.legend(axis, [handle for handle, _ in shown], [name for _, name in shown], loc="best")
         return self
 
@@ -176,8 +175,90 @@ def _axis_of(rows: Sequence[Mapping[str, Any]]) -> str:
     return "n_samples"
 
 
-def _wrapped(text: str, width: int = 36) -> str:
-    """Return a long label in two lines."""
-    import textwrap
+class TrainingDisplay(style.Display):
+    """Training and validation loss of every epoch, means over the members, and each member's best epoch.
 
-    return "\n".join(textwrap.wrap(text, width))
+    Parameters
+    ----------
+    history : mapping
+        As a fitted network's ``history_``: ``train_loss`` and ``valid_loss``, which may be empty, for every epoch, and
+        where known ``best_epoch`` for every member, from 1.
+    loss : str, default="loss"
+        What the loss is called.
+
+    Attributes
+    ----------
+    best_epochs_ : list of int
+        The epochs whose weights the members kept; the epoch of the smallest loss where the history does not say.
+    ax_ : matplotlib Axes
+    figure_ : matplotlib Figure
+
+    Examples
+    --------
+    >>> from svnn.plotting import TrainingDisplay
+    >>> history = {"train_loss": [1.0, 0.5, 0.3], "valid_loss": [1.1, 0.7, 0.8], "best_epoch": [2, 2, 3]}
+    >>> display = TrainingDisplay(history).plot()
+    >>> display.best_epochs_, display.ax_.get_xlabel()
+    ([2, 2, 3], 'epoch')
+    """
+
+    def __init__(self, history: Mapping[str, Sequence[float]], *, loss: str = "loss") -> None:
+        if not len(history.get("train_loss", ())):
+            raise ValueError('history must hold the losses of at least one epoch as "train_loss".')
+        self.history, self.loss = history, loss
+        monitored = history.get("valid_loss") or history["train_loss"]
+        kept = history.get("best_epoch") or [int(np.argmin(monitored)) + 1]
+        self.best_epochs_ = [int(epoch) for epoch in kept]
+
+    @classmethod
+    def from_estimator(cls, estimator: Any, *, ax: Axes | None = None, **kwargs: Any) -> Self:
+        """Draw the training of a fitted network."""
+        check_is_fitted(estimator)
+        if not hasattr(estimator, "history_"):
+            raise TypeError(f"{type(estimator).__name__} has no history_; give a fitted network.")
+        name = getattr(estimator, "loss", "cross-entropy")
+        return cls(estimator.history_, loss=f"{name} loss").plot(ax, **kwargs)
+
+    def plot(self, ax: Axes | None = None, *, log: bool = True) -> Self:
+        """Draw the curves, on a logarithmic axis unless ``log=False``, and return self."""
+        with style.context():
+            (axis,) = self._start(ax, (6.0, 3.8))
+            train, valid = self.history["train_loss"], self.history.get("valid_loss") or ()
+            epochs = np.arange(1, len(train) + 1)
+            axis.plot(epochs, train, color=style.PALETTE[0], label="training rows")
+            if len(valid):
+                axis.plot(epochs, valid, color=style.PALETTE[1], linestyle="--", label="held-out rows")
+            monitored = np.asarray(valid if len(valid) else train)
+            at, counts = np.unique(self.best_epochs_, return_counts=True)
+            several = len(self.best_epochs_) > 1
+            axis.scatter(
+                at,
+                monitored[at - 1],
+                s=50 + 20 * (counts - 1),
+                marker="v",
+                color=style.PALETTE[1] if len(valid) else style.PALETTE[0],
+                edgecolor="white",
+                linewidth=0.7,
+                zorder=3,
+                label=f"best epochs of the {len(self.best_epochs_)} members" if several else "best epoch",
+            )
+            if log and min(min(train), monitored.min()) > 0:
+                axis.set_yscale("log")
+            axis.set_xlabel("epoch")
+            axis.set_ylabel(f"{self.loss}, mean of the members" if several else self.loss, **style.plain(self.loss))
+            axis.set_xlim(0, len(train) + 1)
+            _plain_numbers(axis)
+            axis.legend(loc="upper right")
+        return self
+
+
+def _plain_numbers(axis: Axes) -> None:
+    """Write the ticks of a logarithmic axis as plain numbers, and enough of them."""
+    if axis.get_yscale() != "log":
+        return
+    from matplotlib.ticker import LogLocator, NullFormatter, StrMethodFormatter
+
+    low, high = axis.get_ylim()
+    axis.yaxis.set_major_locator(LogLocator(subs=(1, 2, 5) if high / low < 200 else (1,)))
+    axis.yaxis.set_major_formatter(StrMethodFormatter("{x:g}"))
+    axis.yaxis.set_minor_formatter(NullFormatter())

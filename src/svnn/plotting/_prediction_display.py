@@ -9,15 +9,14 @@ from sklearn.base import is_classifier
 
 from svnn.functional._array import to_numpy
 from svnn.plotting import _style as style
-from svnn.plotting._display import Display
 
 if TYPE_CHECKING:
     from svnn._types import ColumnLike, DataLike
-    from svnn.plotting._display import Axes
+    from svnn.plotting._style import Axes
 
 
-class PredictionErrorDisplay(Display):
-    """Predicted against true targets with their standard deviations; for labels, how often each was taken for which.
+class PredictionDisplay(style.Display):
+    """Predicted against true targets with their standard deviations; for labels, a confusion matrix.
 
     Parameters
     ----------
@@ -38,11 +37,11 @@ class PredictionErrorDisplay(Display):
 
     Examples
     --------
-    >>> from svnn.plotting import PredictionErrorDisplay
-    >>> display = PredictionErrorDisplay.from_predictions([1.0, 2.0, 3.0], [1.1, 1.8, 3.0], std=[0.2, 0.2, 0.2])
+    >>> from svnn.plotting import PredictionDisplay
+    >>> display = PredictionDisplay.from_predictions([1.0, 2.0, 3.0], [1.1, 1.8, 3.0], std=[0.2, 0.2, 0.2])
     >>> display.ax_.get_xlabel(), display.ax_.get_ylabel()
     ('true target', 'predicted target')
-    >>> PredictionErrorDisplay.from_predictions(["a", "b", "b"], ["a", "a", "b"]).counts_
+    >>> PredictionDisplay.from_predictions(["a", "b", "b"], ["a", "a", "b"]).counts_
     array([[1, 0],
            [1, 1]])
     """
@@ -93,9 +92,8 @@ class PredictionErrorDisplay(Display):
         """
         truth = to_numpy(y)
         if is_classifier(estimator):
-            return cls.from_predictions(
-                truth, estimator.predict(X), labels=estimator.classes_, target=target, ax=ax, **kwargs
-            )
+            kwargs |= {"labels": estimator.classes_, "target": target, "ax": ax}
+            return cls.from_predictions(truth, estimator.predict(X), **kwargs)
         try:
             mean, std = estimator.predict(X, return_std=True)
         except (TypeError, ValueError):  # it has none: another regressor, or a single network without held-out rows
@@ -118,23 +116,22 @@ class PredictionErrorDisplay(Display):
         ax: Axes | None = None,
         **kwargs: Any,
     ) -> Self:
-        """Draw predictions against the truth: labels where ``labels`` are given, or where they are no numbers."""
+        """Draw predictions against the truth: as labels where ``labels`` are given, or where they are not numbers."""
         truth, guess = np.asarray(to_numpy(y_true)), np.asarray(to_numpy(y_pred))
         if truth.shape != guess.shape or truth.ndim != 1 or not len(truth):
             raise ValueError(
                 f"y_true and y_pred must be of the same shape (t,), got {truth.shape} and {guess.shape}; "
                 "draw several outputs one by one."
             )
-        found = np.unique(np.concatenate([truth, guess])) if labels is None else labels
-        if labels is not None and not set(truth.tolist()) | set(guess.tolist()) <= set(np.asarray(labels).tolist()):
+        classes = None if labels is None else np.asarray(labels).tolist()
+        if classes is None and truth.dtype.kind not in "fiu":
+            classes = np.unique(np.concatenate([truth, guess])).tolist()
+        if classes is not None and not {*truth.tolist(), *guess.tolist()} <= set(classes):
             raise ValueError("labels must hold every label of y_true and y_pred.")
-        if labels is None and truth.dtype.kind in "fiu":
-            found = None
         deviation = None if std is None else np.asarray(to_numpy(std), dtype=float)
         if deviation is not None and deviation.shape != truth.shape:
             raise ValueError(f"std must have the shape of y_true, {truth.shape}, got {deviation.shape}.")
-        listed = None if found is None else np.asarray(found).tolist()
-        return cls(truth, guess, deviation, labels=listed, target=target).plot(ax, **kwargs)
+        return cls(truth, guess, deviation, labels=classes, target=target).plot(ax, **kwargs)
 
     def plot(self, ax: Axes | None = None) -> Self:
         """Draw the predictions and return self."""
@@ -152,17 +149,8 @@ class PredictionErrorDisplay(Display):
         error = np.abs(self.y_true - self.y_pred)
         text = f"mean absolute error {error.mean():.3g}, {len(error)} rows"
         if self.std is not None:
-            axis.errorbar(
-                self.y_true,
-                self.y_pred,
-                yerr=self.std,
-                fmt="none",
-                ecolor=style.PALETTE[5],
-                elinewidth=0.8,
-                alpha=0.5,
-                zorder=1,
-                label="± one standard deviation",
-            )
+            look: dict[str, Any] = {"fmt": "none", "ecolor": style.PALETTE[5], "elinewidth": 0.8, "alpha": 0.5}
+            axis.errorbar(self.y_true, self.y_pred, self.std, zorder=1, label="± one standard deviation", **look)
             text += f"\n{100 * (error <= self.std).mean():.0f} % lie within ± one standard deviation"
         axis.scatter(self.y_true, self.y_pred, s=14, color=style.PALETTE[0], alpha=0.8, linewidth=0, zorder=2)
         both = np.concatenate([self.y_true, self.y_pred])
@@ -184,9 +172,8 @@ class PredictionErrorDisplay(Display):
         if n <= 30:
             for (i, j), count in np.ndenumerate(self.counts_):
                 if count or n <= 12:
-                    axis.text(
-                        j, i, str(count), ha="center", va="center", color="white" if share[i, j] > 0.5 else "black"
-                    )
+                    colour = "white" if share[i, j] > 0.5 else "black"
+                    axis.text(j, i, str(count), ha="center", va="center", color=colour)
         upright = max(map(len, names)) * n < 60
         look = style.plain(*names)
         axis.set_xticks(range(n), names, rotation=0 if upright else 45, ha="center" if upright else "right", **look)
