@@ -20,7 +20,8 @@ from sklearn.base import clone
 from sklearn.model_selection import KFold
 
 from svnn import ACV, RCV, AdaptiveThreshold, HardThreshold, SampleCovariance, SoftThreshold, SVNNRegressor
-from svnn.datasets import load_released, load_thickness, make_large_cov, make_sparse_covariance
+from svnn.datasets import make_sparse_covariance
+from svnn.paper import load_released, load_thickness, make_large_cov
 from svnn.stability import advise, expected_error
 from svnn.stability._candidates import candidates
 

@@ -13,8 +13,9 @@ import torch
 from sklearn.base import clone
 
 from svnn import ACV, RCV, AdaptiveThreshold, HardThreshold, SoftThreshold, SVNNRegressor
-from svnn.datasets import load_released, load_thickness, make_large_cov, make_small_cov, make_sparse_covariance
+from svnn.datasets import make_sparse_covariance
 from svnn.functional import sparsify
+from svnn.paper import load_released, load_thickness, make_large_cov, make_small_cov
 from svnn.stability import advise, expected_error, realisation_moments
 from svnn.stability._candidates import Sample, candidates, held_out_error
 

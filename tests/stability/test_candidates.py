@@ -5,8 +5,9 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from svnn.datasets import make_large_cov, make_sparse_covariance
+from svnn.datasets import make_sparse_covariance
 from svnn.functional import product_variances, sample_moments
+from svnn.paper import make_large_cov
 from svnn.stability._candidates import marchenko_pastur_edge, noise_spectrum, related_share
 
 

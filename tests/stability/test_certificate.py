@@ -7,13 +7,13 @@ import torch
 
 from filters_by_hand import symmetric
 from svnn import HardThreshold, SVNNClassifier, SVNNRegressor, as_operator
-from svnn.datasets import make_large_cov, make_sparse_cov
 from svnn.nn import SVNN
 from svnn.nn._layers import ACTIVATIONS
+from svnn.paper import make_large_cov, make_sparse_cov
+from svnn.paper._perturbation import vnn_rate
 from svnn.stability import _bounds, _network, _spectrum
 from svnn.stability._certificate import certificate, largest_filter_change
 from svnn.stability._network import ACTIVATION_SLOPES
-from svnn.stability.paper._perturbation import vnn_rate
 
 #: Networks of a few epochs predict no better than a constant, and would not count.
 pytestmark = pytest.mark.usefixtures("every_part_counts")

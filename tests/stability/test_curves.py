@@ -8,7 +8,7 @@ import pytest
 import torch
 
 from svnn import ACV, RCV, AdaptiveThreshold, HardThreshold, SampleCovariance, SVNNClassifier, SVNNRegressor
-from svnn.datasets import make_sparse_cov
+from svnn.paper import make_sparse_cov
 from svnn.stability import stability_curve
 from svnn.stability._records import Records
 

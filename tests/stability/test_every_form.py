@@ -15,6 +15,7 @@ from sklearn.covariance import EmpiricalCovariance
 from svnn import HardThreshold, SampleCovariance, SVNNRegressor, as_operator
 from svnn.functional import LowRankPlusSparse
 from svnn.nn import SVNN
+from svnn.paper import kurtosis_terms
 from svnn.stability import (
     Spectrum,
     _bounds,
@@ -23,7 +24,6 @@ from svnn.stability import (
     certificate,
     expected_error,
     filter_bound,
-    kurtosis_terms,
     largest_filter_change,
     pca_distance,
     realisation_moments,

@@ -11,8 +11,8 @@ from hypothesis import strategies as st
 from realisations import covariance, keep_probabilities
 from strategies import seeds
 from svnn import ACV, RCV, SVNNClassifier, SVNNRegressor
-from svnn.datasets import make_sparse_cov
 from svnn.functional import sparsify
+from svnn.paper import make_sparse_cov
 from svnn.stability import _monte_carlo, expected_error, monte_carlo_network
 from svnn.stability._monte_carlo import monte_carlo_error
 

@@ -76,8 +76,8 @@ def _advise_by_prediction(
         import pandas as pd
 
         from svnn.comparison._advisor import advise_by_prediction
-        from svnn.experiments._reproduce import cores
-        from svnn.experiments._terminal import progress_bar
+        from svnn.paper.experiments._reproduce import cores
+        from svnn.paper.experiments._terminal import progress_bar
 
         with progress_bar() as bar:
             shown = bar.add_task("starting", total=None)
@@ -126,9 +126,9 @@ def _advise_by_covariance(
 
 @app.command()
 def datasets(json_: Json = False) -> None:
-    """List the data sets that svnn.datasets can load, and which of them are here."""
+    """List the data sets that svnn.datasets and svnn.paper can load, and which of them are here."""
     with checking():
-        from svnn.datasets._catalogue import CATALOGUE
+        from svnn.paper.data._catalogue import CATALOGUE
 
         rows = [
             {"loader": each.call, "shape": each.shape, "what": each.what, "found": each.found()} for each in CATALOGUE
@@ -151,8 +151,8 @@ def info(json_: Json = False) -> None:
     with checking():
         import torch
 
-        from svnn.experiments._reproduce import cores
-        from svnn.experiments._run_folder import versions
+        from svnn.paper.experiments._reproduce import cores
+        from svnn.paper.experiments._run_folder import versions
 
         found = {
             "versions": {"python": platform.python_version(), **versions()},

@@ -115,7 +115,7 @@ def compare(
 
 def _check(out: Path | None, seed: int, jobs: int | None) -> None:
     from svnn._jobs import check_seed
-    from svnn.experiments._run_folder import check_folder
+    from svnn.paper.experiments._run_folder import check_folder
 
     check_seed(seed)
     if jobs is not None and jobs < 1:
@@ -138,8 +138,8 @@ def _compare(
     from rich.progress import TextColumn, TimeRemainingColumn
 
     from svnn.comparison import compare
-    from svnn.experiments._reproduce import cores
-    from svnn.experiments._terminal import console, progress_bar
+    from svnn.paper.experiments._reproduce import cores
+    from svnn.paper.experiments._terminal import console, progress_bar
 
     say_notes(table.notes, quiet=json_)
     with working():

@@ -32,21 +32,11 @@ from svnn.stability._sparsification import (
     sparsification_error,
 )
 from svnn.stability._spectrum import Spectrum
-from svnn.stability.paper._component_rates import pca_rate, sparse_pca_rate
-from svnn.stability.paper._perturbation import hard_threshold_rate, perturbation_rate, soft_threshold_rate, vnn_rate
-from svnn.stability.paper._sampling import (
-    KurtosisTerms,
-    kurtosis_terms,
-    stochastic_filter_rate,
-    vnn_filter_probability,
-    vnn_filter_rate,
-)
 
 __all__ = [
     "Advice",
     "Certificate",
     "ErrorSplit",
-    "KurtosisTerms",
     "LayerTerms",
     "MonteCarloError",
     "NetworkMonteCarlo",
@@ -60,9 +50,7 @@ __all__ = [
     "frequency_response",
     "generalized_lipschitz",
     "generalized_response",
-    "hard_threshold_rate",
     "integral_lipschitz",
-    "kurtosis_terms",
     "largest_filter_change",
     "layer_response",
     "lipschitz",
@@ -71,17 +59,9 @@ __all__ = [
     "monte_carlo_network",
     "network_response",
     "pca_distance",
-    "pca_rate",
     "pca_response",
-    "perturbation_rate",
     "realisation_moments",
-    "soft_threshold_rate",
-    "sparse_pca_rate",
     "sparsification_error",
     "stability_curve",
     "stochastic_bound",
-    "stochastic_filter_rate",
-    "vnn_filter_probability",
-    "vnn_filter_rate",
-    "vnn_rate",
 ]

@@ -55,7 +55,7 @@ class Advice:
 
     Examples
     --------
-    >>> from svnn.datasets import make_large_cov
+    >>> from svnn.paper import make_large_cov
     >>> from svnn.stability import advise
     >>> advice = advise(make_large_cov(200, 30, random_state=0).X, density=0.5, random_state=0)
     >>> print(advice.reasons[0])

@@ -168,7 +168,8 @@ def advise(
     Examples
     --------
     >>> import numpy as np
-    >>> from svnn.datasets import make_large_cov, make_sparse_covariance
+    >>> from svnn.datasets import make_sparse_covariance
+    >>> from svnn.paper import make_large_cov
     >>> C = make_sparse_covariance(40, density=0.1, kind="block", random_state=0)
     >>> X = np.random.default_rng(0).multivariate_normal(np.zeros(40), C, 300)
     >>> advice = advise(X, random_state=0)

@@ -173,8 +173,9 @@ def certificate(
     Examples
     --------
     >>> import numpy as np
-    >>> from svnn import SVNNRegressor, datasets
-    >>> data = datasets.make_sparse_cov(n_samples=100, n_features=10, random_state=0)
+    >>> from svnn import SVNNRegressor
+    >>> from svnn.paper import make_sparse_cov
+    >>> data = make_sparse_cov(n_samples=100, n_features=10, random_state=0)
     >>> model = SVNNRegressor(covariance="sample", hidden=(4, 4), max_epochs=20, blend=False, random_state=0)
     >>> model = model.fit(data.X, data.y)
     >>> C_hat = np.where(abs(model.covariance_) > 0.1, model.covariance_, 0.0)

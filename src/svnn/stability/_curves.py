@@ -117,7 +117,7 @@ def stability_curve(
     Examples
     --------
     >>> from svnn import SVNNRegressor
-    >>> from svnn.datasets import make_sparse_cov
+    >>> from svnn.paper import make_sparse_cov
     >>> data = make_sparse_cov(n_samples=600, n_features=20, random_state=0)
     >>> model = SVNNRegressor(covariance="precomputed", shift=data.covariance, max_epochs=20, random_state=0)
     >>> model = model.fit(data.X[:200], data.y[:200])

@@ -148,7 +148,7 @@ def monte_carlo_network(
     Examples
     --------
     >>> from svnn import ACV, SVNNRegressor
-    >>> from svnn.datasets import make_sparse_cov
+    >>> from svnn.paper import make_sparse_cov
     >>> data = make_sparse_cov(n_samples=60, n_features=8, random_state=0)
     >>> Z = (data.X - data.X.mean(0)) / data.X.std(0)
     >>> model = SVNNRegressor(covariance="sample", max_epochs=5, blend=False, random_state=0).fit(Z, data.y)
