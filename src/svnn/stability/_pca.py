@@ -6,7 +6,7 @@ import numpy as np
 
 from svnn._types import DataLike, MatrixLike
 from svnn.functional._matrix import numpy_matrix
-from svnn.functional.eigenvectors import align_signs, leading_eigenvectors
+from svnn.functional.spectrum import align_signs, leading_eigenvectors
 from svnn.stability._inputs import check_integer, numbers_in, same_shape, samples
 
 

@@ -8,8 +8,7 @@ from torch import Tensor
 
 from svnn.covariance.tiles._order_statistics import COARSE, bin_edges, coarse_histogram, fine_histogram, largest_of_all
 from svnn.covariance.tiles._products import Found, Tile, Tiles, collect, result
-from svnn.functional.probabilities import slope_for_maximum
-from svnn.functional.uniforms import pair_uniforms
+from svnn.functional.masks import pair_uniforms, slope_for_maximum
 
 #: Entries whose uniform numbers torch draws in one go.
 _SLICE = 2**21
