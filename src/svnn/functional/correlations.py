@@ -68,7 +68,7 @@ def kendall_tau(X: DataLike, sample_weight: ColumnLike | None = None) -> Any:
             signs = xp.sign(rows[later] - rows[earlier])
         both = known[later] & known[earlier]
         signs = _cast(signs if complete else xp.where(both, signs, xp.zeros_like(signs)), dtype)
-        # Another array also where all weights are one, for the reason given in weighted_moments.
+        # A copy even where all weights are one, for the reason given in weighted_moments.
         weighted = signs * (weight[later] * weight[earlier])[:, None]
         agree = agree + weighted.T @ signs
         if not complete:  # entry i, j: differences of feature i where j is known
@@ -81,7 +81,7 @@ def kendall_tau(X: DataLike, sample_weight: ColumnLike | None = None) -> Any:
 
 
 def _pairs_of_observations(t: int) -> Iterator[tuple[np.ndarray, np.ndarray]]:
-    """Yield the places of all pairs of observations, some thousands at a time."""
+    """Yield the positions of all pairs of observations in batches."""
     height = max(_PAIRS // t, 1)
     for start in range(0, t - 1, height):
         ends = np.arange(start, min(start + height, t - 1))
@@ -90,7 +90,7 @@ def _pairs_of_observations(t: int) -> Iterator[tuple[np.ndarray, np.ndarray]]:
 
 
 def _cast(values: Array, dtype: str) -> Array:
-    """Return the values in a precision, given by its name."""
+    """Return the values in the dtype of this name."""
     wanted: Any = getattr(namespace(values), dtype)
     return values.to(wanted) if is_torch(values) else values.astype(wanted)
 
@@ -106,7 +106,7 @@ class Transformed(NamedTuple):
 
 
 def transformed_rows(rows: Array, weight: Array, kind: str, location: Array, deviation: Array) -> Transformed:
-    r"""Return what stands in for features of shape (n, m).
+    r"""Return features whose Pearson correlation is Spearman's or the biweight correlation of ``rows``.
 
     Parameters
     ----------
@@ -129,7 +129,7 @@ def transformed_rows(rows: Array, weight: Array, kind: str, location: Array, dev
 
     scaled to the biweight midvariance
     :math:`t \sum (x-M)^2 (1-u^2)^4 / [\sum (1-u^2)(1-5u^2)]^2`, both sums over :math:`|u| < 1`. Where MAD is zero, most
-    values are equal and nothing tells outliers from the rest: that feature is left as it is.
+    values are equal and outliers cannot be identified: such a feature is not changed.
     """
     xp = namespace(rows)
     share = weight / weight.sum(-1)[..., None]
@@ -141,7 +141,7 @@ def transformed_rows(rows: Array, weight: Array, kind: str, location: Array, dev
     spread = (share * values**2).sum(-1) ** 0.5
     varies = (spread > 0) & (deviation > 0)
     factor = xp.where(varies, deviation / xp.where(varies, spread, xp.ones_like(spread)), 0 * spread)
-    factor = xp.where(xp.isfinite(deviation), factor, xp.nan + 0 * spread)  # NaN and infinity are found by the caller
+    factor = xp.where(xp.isfinite(deviation), factor, xp.nan + 0 * spread)  # the caller rejects NaN and infinity
     return Transformed(location, values * factor[:, None])
 
 
@@ -163,7 +163,7 @@ def average_ranks(rows: Array, weight: Array) -> Array:
     middle = upto - part / 2
     begins = ordered[:, 1:] != ordered[:, :-1]
     if not bool(begins.all()):
-        # The first of some equal values knows the weight below them, the last one that of all up to them.
+        # Of equal values, the first has the weight below them, the last the weight up to and including them.
         below, above = xp.zeros_like(upto), xp.full_like(upto, xp.inf)
         below[:, 1:] = xp.where(begins, upto[:, :-1], 0 * upto[:, 1:])
         above[:, :-1] = xp.where(begins, upto[:, :-1], above[:, 1:])
@@ -209,7 +209,7 @@ def _biweight(rows: Array, share: Array, mean: Array, deviation: Array) -> tuple
     return values, xp.where(plain, mean, median), xp.where(plain, deviation, midvariance**0.5)
 
 
-# -- what numpy and torch spell differently --------------------------------------------------------
+# -- operations that numpy and torch spell differently --------------------------------------------------------
 
 
 def _take(values: Array, places: Array) -> Array:
@@ -217,7 +217,7 @@ def _take(values: Array, places: Array) -> Array:
 
 
 def _put(places: Array, values: Array) -> Array:
-    """Return an array whose entries at ``places`` are ``values``."""
+    """Return an array with ``values`` at the positions ``places``."""
     if is_torch(values):
         return namespace(values).empty_like(values).scatter_(-1, places, values)
     result = np.empty_like(values)
@@ -230,6 +230,6 @@ def _backwards(values: Array) -> Array:
 
 
 def _running_maximum(values: Array, backwards: bool = False) -> Array:
-    """Return the largest value so far; the result of values in reverse order is put in order again."""
+    """Return the cumulative maximum along the last axis; ``backwards`` reverses its result."""
     largest: Any = values.cummax(-1).values if is_torch(values) else np.maximum.accumulate(values, -1)
     return _backwards(largest) if backwards else largest

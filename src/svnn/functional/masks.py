@@ -68,7 +68,7 @@ def acv_probabilities(C: Array, density: float | None = None, max_over: str = "a
 
 
 def probabilities_with_slope(C: Array, slope: float) -> Array:
-    """Return ``min(1, slope * |c_ij|)``, and 1 on the diagonal; with an infinite slope 1 for all that is not zero."""
+    """Return ``min(1, slope * |c_ij|)``, and 1 on the diagonal; with an infinite slope 1 for all non-zero entries."""
     C = as_matrix(C)
     xp = namespace(C)
     sizes = abs(upper_values(C))
@@ -82,7 +82,7 @@ def probabilities_with_slope(C: Array, slope: float) -> Array:
 def acv_slope(C: Array, density: float | None = None, max_over: str = "all") -> float:
     r"""Return the slope ``a`` of :math:`p_{ij} = \min(1, a|c_{ij}|)`; see :func:`acv_probabilities`.
 
-    It is infinite where ``density`` asks for every non-zero entry, and zero where all entries are zero.
+    It is infinite where ``density`` requires every non-zero entry, and zero where all entries are zero.
 
     Examples
     --------
@@ -126,7 +126,7 @@ def _slope_for_density(sizes: Array, density: float) -> float:
     if target >= n_positive:
         return np.inf
     descending = descending[:n_positive]
-    # others[m] sums the values after the m largest ones, the smallest first, which loses the fewest digits.
+    # others[m] sums the values after the m largest ones, the smallest first, which rounds least.
     others = xp.flip(xp.cumsum(xp.flip(descending, (0,)), 0), (0,))
     clipped = xp.cumsum(xp.ones_like(others), 0) - 1
     slopes = (target - clipped) / others

@@ -13,11 +13,11 @@ from svnn._types import AnyArray, Matrix
 #: Above these numbers of features Lanczos iterations are faster than a dense solver where few eigenvectors are wanted:
 #: for dense and for sparse matrices.
 _DENSE_LIMIT, _SPARSE_LIMIT = 1000, 256
-#: Factors that are looked for at most.
+#: The largest number of factors.
 MOST_FACTORS = 20
-#: A feature of which the factors leave no more than this share of the variance has no residual but rounding.
+#: Features of which factors leave at most this share of the variance have no residual but rounding.
 NO_RESIDUAL = 1e-10
-#: The eigenvalue, relative to the largest, from which on the logarithm is above 0.
+#: The eigenvalue, relative to the largest, above which the logarithm is positive.
 _SMALLEST = 1e-8
 
 
@@ -70,7 +70,7 @@ def align_signs(vectors: np.ndarray, reference: np.ndarray) -> np.ndarray:
 
 
 def candidate_factors(n_features: int, n_samples: float) -> int:
-    """Return the largest number of factors that is looked for: a quarter of N or t, at most 20."""
+    """Return the largest number of factors to consider: a quarter of N or t, at most 20."""
     return int(min(MOST_FACTORS, min(n_features, n_samples) // 4))
 
 
@@ -89,7 +89,7 @@ def growth_ratio_factors(eigenvalues: npt.ArrayLike, total: float, size: float) 
     Parameters
     ----------
     eigenvalues : array of shape (K + 1,)
-        The largest ones, descending.
+        The largest eigenvalues, descending.
     total : float
         The sum of all eigenvalues.
     size : float
@@ -110,7 +110,7 @@ def growth_ratio_factors(eigenvalues: npt.ArrayLike, total: float, size: float) 
     most = min(int((mu > total / max(size, 1)).sum()), len(mu) - 1)
     if most < 1 or size <= 2:
         return 0
-    # Rounding may leave nothing, or less, beside the first eigenvalues.
+    # Because of rounding the remaining sum may be zero or negative.
     least = total * np.finfo(np.float64).eps
     rest = np.clip(total - np.concatenate([[0.0], np.cumsum(mu)]), least, None)
     growth = np.log1p(np.clip(np.concatenate([[total / np.log(size)], mu]), least, None) / rest)[: most + 2]
@@ -121,20 +121,18 @@ def log_eigenvalues(values: AnyArray) -> np.ndarray:
     r"""Return eigenvalues on a logarithmic scale: :math:`1 + \log(\lambda) / \log(10^8)`, and 0 below :math:`10^{-8}`.
 
     The largest eigenvalue of a covariance of unit norm keeps its value 1. Directions of small variance are as far
-    apart as those of large variance, so that a polynomial of low order can tell them apart.
+    apart as those of large variance, so that a polynomial of low order can separate them.
 
     Examples
     --------
     >>> log_eigenvalues([1.0, 1e-4, 1e-8, 0.0, -0.5]).round(6).tolist()
     [1.0, 0.5, 0.0, 0.0, 0.0]
     """
-    given = np.asarray(values, dtype=np.float64)
-    found: np.ndarray = 1 - np.log(np.maximum(given, _SMALLEST)) / np.log(_SMALLEST)
-    return found
+    return np.asarray(1 - np.log(np.maximum(np.asarray(values, dtype=np.float64), _SMALLEST)) / np.log(_SMALLEST))
 
 
 def log_covariance(C: AnyArray) -> np.ndarray:
-    r"""Return the matrix with the eigenvectors of C and the eigenvalues :func:`log_eigenvalues` of its own.
+    r"""Return the matrix with the eigenvectors of C and with :func:`log_eigenvalues` of its eigenvalues.
 
     Parameters
     ----------
@@ -151,5 +149,5 @@ def log_covariance(C: AnyArray) -> np.ndarray:
     [[1.0, 0.0], [0.0, 0.5]]
     """
     values, vectors = np.linalg.eigh(np.asarray(C, dtype=np.float64))
-    found: np.ndarray = (vectors * log_eigenvalues(values)) @ vectors.T
-    return (found + found.T) / 2
+    logarithm = (vectors * log_eigenvalues(values)) @ vectors.T
+    return np.asarray((logarithm + logarithm.T) / 2)
