@@ -184,35 +184,23 @@ def advise(
     >>> answer.covariance
     'hard'
     """
-    if y is None:
-        if not (groups is None and task is None and covariances is None):
-            raise ValueError("advise: groups=, task= and covariances= need y, the target.")
-        return _by_covariance(X, density, n_splits, tolerance, max_features, random_state)
-    if density is not None:
-        raise ValueError("advise: density= is for advice without y; with y give the names of covariances=.")
-    from svnn.comparison._advisor import advise_by_prediction
+    if y is not None:
+        if density is not None:
+            raise ValueError("advise: density= is for advice without y; with y give the names of covariances=.")
+        from svnn.comparison._advisor import advise_by_prediction
 
-    return advise_by_prediction(
-        X,
-        y,
-        groups=groups,
-        task=task,
-        covariances=covariances,
-        max_rows=max_rows,
-        n_jobs=n_jobs,
-        random_state=random_state,  # type: ignore[arg-type]  # it says what is wrong
-    )
-
-
-def _by_covariance(
-    X: DataLike,
-    density: float | None,
-    n_splits: int,
-    tolerance: float,
-    max_features: int,
-    random_state: RandomState,
-) -> Advice:
-    """Compare estimates with the covariance of held-out rows."""
+        return advise_by_prediction(
+            X,
+            y,
+            groups=groups,
+            task=task,
+            covariances=covariances,
+            max_rows=max_rows,
+            n_jobs=n_jobs,
+            random_state=random_state,  # type: ignore[arg-type]  # which it checks
+        )
+    if not (groups is None and task is None and covariances is None):
+        raise ValueError("advise: groups=, task= and covariances= need y, the target.")
     n_splits = check_integer(n_splits, "n_splits must be an integer >= 1", 1)
     max_features = check_integer(max_features, "max_features must be an integer >= 2", 2)
     tolerance = non_negative(tolerance, "tolerance")
