@@ -14,7 +14,7 @@ from _measure import markdown, round_robin
 
 from svnn import as_operator
 from svnn.functional import LowRankPlusSparse
-from svnn.functional.factors import candidate_factors, growth_ratio_factors
+from svnn.functional.spectrum import candidate_factors, growth_ratio_factors
 
 RANK, PER_ROW = 5, 10  # factors, and entries of a row of the rest
 SAMPLES, DRAWS = ((30, 60), (100, 60), (60, 200), (200, 100), (400, 60)), 20  # (N, t)

@@ -99,10 +99,10 @@ def test_an_edit_of_another_file_is_seen(tmp_path):
     cache = {"NUMBA_CACHE_DIR": str(tmp_path / "cache")}
     first = answer(draw(folder=copy, **cache))
     assert answer(draw(folder=copy, **cache)) == first
-    uniforms = copy / "functional" / "uniforms.py"
-    text = uniforms.read_text()
+    masks = copy / "functional" / "masks.py"
+    text = masks.read_text()
     assert "0xBF58476D1CE4E5B9" in text
-    uniforms.write_text(text.replace("0xBF58476D1CE4E5B9", "0xBF58476D1CE4E5BB"))
+    masks.write_text(text.replace("0xBF58476D1CE4E5B9", "0xBF58476D1CE4E5BB"))
     second = answer(draw(folder=copy, **cache))
     assert second[0] != first[0] and second[1] != first[1]
     assert len(list((tmp_path / "cache" / "svnn" / "kernels").iterdir())) == 2

@@ -41,7 +41,7 @@ SOURCES = (
     "covariance/tiles/_tile_kernels.py",
     "estimators/training/_lanes.py",
     "estimators/training/_member_kernels.py",
-    "functional/uniforms.py",
+    "functional/masks.py",
     "operators/_cpu_kernels.py",
     "operators/_cpu_vectors.py",
 )

@@ -1,7 +1,4 @@
-"""Names for what the functions take and return.
-
-Only the type checker reads them, except where a name is also needed at run time; nothing heavy is imported.
-"""
+"""Type aliases and protocols of arguments and results; nothing heavy is imported for them at run time."""
 
 from __future__ import annotations
 
@@ -14,23 +11,23 @@ if TYPE_CHECKING:
     import scipy.sparse as sp
     from torch import Generator, Tensor
 
-    #: A table or a batch of signals as the user has it: lists, arrays, frames, tensors.
+    #: A table or a batch of signals: lists, arrays, frames, tensors.
     DataLike: TypeAlias = npt.ArrayLike | Tensor
     #: A number for each row: weights, targets, groups.
     ColumnLike: TypeAlias = npt.ArrayLike | Tensor
     #: Anything that stands for a symmetric matrix; see ``svnn.functional._matrix``.
     MatrixLike: TypeAlias = "npt.ArrayLike | Tensor | sp.sparray | sp.spmatrix | HasCovariance | HasMatrix"
-    #: What a covariance is estimated by: a name, or an estimator.
+    #: The name of a covariance estimator, or an estimator.
     CovarianceLike: TypeAlias = "str | HasFit"
     #: A matrix as numpy and scipy hold it.
     Matrix: TypeAlias = np.ndarray | sp.csr_array
-    #: Anything that random numbers can start from.
+    #: A seed, a generator of numpy or torch, or None.
     RandomState: TypeAlias = int | np.random.Generator | np.random.RandomState | Generator | None
     #: One threshold for all entries of a matrix, or an array with one for each entry.
     Threshold: TypeAlias = float | np.ndarray | Tensor
-    #: numpy or torch: a function of it returns the same kind.
+    #: numpy or torch: functions return the type that they are given.
     Array = TypeVar("Array", np.ndarray, Tensor)
-    #: A number or an array of numbers: a function of it returns the same kind.
+    #: A number or an array of numbers: functions return the type that they are given.
     Numbers = TypeVar("Numbers", float, np.ndarray, Tensor)
     #: numpy or torch, where the two need not agree.
     AnyArray: TypeAlias = np.ndarray | Tensor
@@ -46,7 +43,7 @@ BoolArray: TypeAlias = npt.NDArray[np.bool_]
 
 
 class HasFit(Protocol):
-    """An estimator of any package: all that is asked of it is a method ``fit``."""
+    """An estimator of any package with a method ``fit``."""
 
     def fit(self, X: Any, *args: Any, **kwargs: Any) -> Any:
         """Learn from the rows of ``X``."""
@@ -60,7 +57,7 @@ class HasCovariance(Protocol):
 
 
 class HasMatrix(Protocol):
-    """An operator that can write itself as a dense matrix."""
+    """An operator that can be converted to a dense matrix."""
 
     def to_dense(self) -> Any:
         """Return the dense matrix."""

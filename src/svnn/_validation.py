@@ -1,4 +1,4 @@
-"""What all estimators share: the check of ``X`` and of groups, and a ``fit`` that succeeds or changes nothing."""
+"""Checks of ``X`` and of groups, and a decorator for a ``fit`` that succeeds or changes nothing."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ class Frame(Protocol):
 
 
 def is_dask(X: object) -> bool:
-    """Tell whether ``X`` is an array or a data frame of Dask; Dask is not imported for that.
+    """Return whether ``X`` is an array or a data frame of Dask, without importing Dask.
 
     Examples
     --------
@@ -64,12 +64,12 @@ def check_data(
     allow_nan : bool
         Whether values may be missing.
     nan_remedy : str
-        What the message about missing values advises to do.
+        The advice in the message about missing values.
     min_samples : int
         Smallest number of rows.
     lazy : bool
-        Do not look at the numbers of an array or tensor. The caller, who reads it in pieces, converts them to floating
-        point and looks for NaN.
+        Leave the numbers of an array or tensor to the caller, who reads it in pieces, converts them to floating point
+        and checks for NaN.
     """
     name = type(estimator).__name__
     data: Any = X
@@ -77,7 +77,7 @@ def check_data(
         data = data.compute()
     if hasattr(data, "var_names") and hasattr(data, "to_df"):
         raise TypeError(f"{name}: X is an AnnData; pass its numbers as a dense table, for instance X.to_df().")
-    if not sp.issparse(data):  # scikit-learn has its own message about those
+    if not sp.issparse(data):  # for which scikit-learn has a message
         check_dense_real(data)
     if is_torch(data):
         ready = lazy or data.dtype in (namespace(data).float32, namespace(data).float64)
@@ -92,7 +92,7 @@ def check_data(
         try:
             data = validate_data(
                 estimator,
-                # scikit-learn says what is wrong with an array of complex numbers, but not with a list of them.
+                # scikit-learn has a clear error for an array of complex numbers, but not for a list of them.
                 np.asarray(data) if isinstance(data, (list, tuple)) else data,
                 reset=reset,
                 allow_nd=True,
@@ -156,21 +156,23 @@ def _is_text(X: Frame, column: int, dtype: str) -> bool:
 
 
 def at_once(fit: Fit) -> Fit:
-    """Let an estimator's ``fit`` work on a copy, and take over all that it learned only when it is done.
+    """Run an estimator's ``fit`` on a copy, and take over its attributes only at the end.
 
-    A fit that fails or is interrupted leaves the model of an earlier one as it was. A ``fit`` starts without what an
-    earlier one learned, the attributes that end in ``_``, but for those that the estimator names in ``_kept_by_fit``;
-    a ``partial_fit`` goes on from all of them.
+    A fit that fails or is interrupted leaves the fitted model unchanged. ``fit`` starts without the attributes of an
+    earlier fit, which end in ``_``, except for those that the estimator names in ``_kept_by_fit``; ``partial_fit``
+    starts with all of them.
     """
-    goes_on = fit.__name__ == "partial_fit"
+    incremental = fit.__name__ == "partial_fit"
 
     @wraps(fit)
     def fitted_at_once(self: Any, *args: object, **kwargs: object) -> object:
         trial = object.__new__(type(self))
         kept = getattr(self, "_kept_by_fit", ())
-        trial.__dict__.update({k: v for k, v in self.__dict__.items() if goes_on or not k.endswith("_") or k in kept})
+        trial.__dict__.update(
+            {k: v for k, v in self.__dict__.items() if incremental or not k.endswith("_") or k in kept}
+        )
         fit(trial, *args, **kwargs)
-        # One assignment, which nothing can interrupt; parameters set meanwhile, by a callback, stay.
+        # One assignment cannot be interrupted; parameters that a callback has set meanwhile are kept.
         self.__dict__ = {**trial.__dict__, **self.get_params(deep=False)}
         return self
 
@@ -178,9 +180,9 @@ def at_once(fit: Fit) -> Fit:
 
 
 def missing_labels(labels: ColumnLike) -> np.ndarray:
-    """Return where labels of rows, such as classes or groups, are missing: NaN, None, or what pandas has for them.
+    """Return where labels of rows, such as classes or groups, are missing: NaN, None, or NA of pandas.
 
-    In an array of text that is "nan", which numpy makes of NaN.
+    In an array of text a missing label is "nan", to which numpy converts NaN.
 
     Examples
     --------
@@ -189,7 +191,7 @@ def missing_labels(labels: ColumnLike) -> np.ndarray:
     >>> missing_labels(np.array(["a", float("nan")])).tolist()
     [False, True]
     """
-    # numpy makes text of a list of text and numbers, also of those that are missing.
+    # numpy converts a list of text and numbers, NaN included, to text.
     values: Any = to_numpy(labels) if hasattr(labels, "dtype") else np.array(labels, dtype=object)
     if values.dtype.kind in "fcmM":
         return np.isnat(values) if values.dtype.kind in "mM" else np.isnan(values)
@@ -209,17 +211,17 @@ def _is_missing(value: Any) -> bool:
 
 def check_groups(groups: ColumnLike, n_rows: int) -> np.ndarray:
     """Return the groups of the rows as an array, or raise an error where some are missing."""
-    found = to_numpy(groups)
-    check_consistent_length(range(n_rows), found)
+    array = to_numpy(groups)
+    check_consistent_length(range(n_rows), array)
     if count := int(missing_labels(groups).sum()):
         raise ValueError(f"groups holds {count} missing values; leave these rows out, or give them a group.")
-    return found
+    return array
 
 
 def unless(why_not: Callable[[Any], str]) -> Callable[[Fit], Fit]:
-    """Let a method be there only where ``why_not(self)`` is empty; what it says is the error of asking for the method.
+    """Make a method available only where ``why_not(self)`` is empty; otherwise it is the text of the AttributeError.
 
-    As scikit-learn's ``available_if``, whose own message does not name the way out.
+    This is scikit-learn's ``available_if`` with a message that names the remedy.
     """
 
     def decorate(method: Fit) -> Fit:
@@ -229,7 +231,7 @@ def unless(why_not: Callable[[Any], str]) -> Callable[[Fit], Fit]:
 
 
 class _Sometimes:
-    """A method that some objects of a class have."""
+    """Descriptor of a method that only some instances of a class have."""
 
     def __init__(self, method: Callable[..., Any], why_not: Callable[[Any], str]) -> None:
         self.method, self.why_not = method, why_not

@@ -14,7 +14,7 @@ from strategies import seeds
 from svnn import SVNNRegressor
 from svnn.covariance import ACV, RCV, AdaptiveThreshold, HardThreshold, SampleCovariance, SoftThreshold, tiles
 from svnn.functional import kendall_tau, sample_moments
-from svnn.functional.stand_ins import average_ranks, weighted_median
+from svnn.functional.correlations import average_ranks, weighted_median
 from svnn.testing import check_covariance
 
 #: Networks of a few epochs predict no better than a constant, and would not count.

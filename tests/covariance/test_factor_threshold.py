@@ -193,7 +193,7 @@ def test_distances_and_likelihoods_of_factors():
 
 def test_what_cannot_be_written_out_says_so():
     C = LowRankPlusSparse(np.ones((40_000, 1)), sp.eye_array(40_000))
-    with pytest.raises(ValueError, match="factors and a sparse rest on 40000 features"):
+    with pytest.raises(ValueError, match="low-rank plus sparse matrix of 40000 features"):
         as_operator(C, backend="dense")
 
 

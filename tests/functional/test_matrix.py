@@ -15,7 +15,7 @@ from sklearn.covariance import EmpiricalCovariance
 from strategies import covariances, seeds, tied_matrices
 from svnn import HardThreshold, as_operator, metrics, stability
 from svnn.functional import LowRankPlusSparse, psd_repair, smallest_eigenvalue
-from svnn.functional._matrix import numpy_matrix, own_matrix, plain_values, stored_matrix
+from svnn.functional._matrix import numpy_matrix, plain_values, stored_matrix, unchecked_matrix
 from svnn.operators import plain_matrix
 
 pytestmark = pytest.mark.filterwarnings("ignore:Sparse CS[RC] tensor support", "ignore:the matrix subclass")
@@ -182,13 +182,13 @@ def test_an_operator_leaves_what_it_is_given_alone(kind):
     for backend in ("auto", "dense", "csr"):
         source = KINDS[kind](C)
         matrix = getattr(source, "covariance_", source)
-        before = dense(own_matrix(source)).copy()
+        before = dense(unchecked_matrix(source)).copy()
         operator = as_operator(source, backend)
         if "operator" not in kind and kind != "learned tensor":  # which are not copied
             with torch.no_grad():
                 for tensor in operator._tensors():
                     tensor.zero_()
-        np.testing.assert_array_equal(dense(own_matrix(source)), before)
+        np.testing.assert_array_equal(dense(unchecked_matrix(source)), before)
         if isinstance(matrix, sp.csr_array):
             assert matrix.indptr[-1] == len(matrix.data)  # also where it has duplicates, which the copy adds up
 

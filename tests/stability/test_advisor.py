@@ -17,7 +17,7 @@ from svnn.datasets import make_sparse_covariance
 from svnn.functional import sparsify
 from svnn.paper import load_released, load_thickness, make_large_cov, make_small_cov
 from svnn.stability import advise, expected_error, realisation_moments
-from svnn.stability._candidates import Part, candidates, held_out_error
+from svnn.stability._candidates import Sample, candidates, held_out_error
 
 THRESHOLDS = (HardThreshold, SoftThreshold, AdaptiveThreshold)
 
@@ -81,7 +81,7 @@ def test_released_draws_and_ixi(data_folder):
 @pytest.mark.parametrize("shape", [(120, 15), (60, 8, 3)])
 def test_candidates_are_what_their_estimators_make_of_the_data(rng, shape):
     X = rng.standard_normal(shape) + rng.standard_normal((shape[0], 1, *shape[2:]))
-    part = Part.of(X, np.random.default_rng(3))
+    part = Sample.of(X, np.random.default_rng(3))
     mean = X.mean(0) if X.ndim == 2 else X.mean((0, 2))[:, None]
     scale = X.std(0) if X.ndim == 2 else X.std((0, 2))[:, None]
     Z = (X - mean) / scale
@@ -102,7 +102,7 @@ def test_candidates_are_what_their_estimators_make_of_the_data(rng, shape):
 
 def test_held_out_errors_are_expected_errors(rng):
     X = rng.standard_normal((80, 10)) + rng.standard_normal((80, 1))
-    train, test = Part.of(X[:50], rng), Part.of(X[50:], rng, for_fitting=False)
+    train, test = Sample.of(X[:50], rng), Sample.of(X[50:], rng, for_fitting=False)
     for option in candidates(0.5):
         if option.kind != "stochastic":
             continue
@@ -120,7 +120,7 @@ def test_held_out_errors_are_expected_errors(rng):
 def test_held_out_errors_are_the_mean_over_masks_and_signals(unbiased):
     rng = np.random.default_rng(0)
     X = rng.standard_normal((80, 6)) + rng.standard_normal((80, 1))
-    train, test = Part.of(X[:50], rng), Part.of(X[50:], rng, for_fitting=False)
+    train, test = Sample.of(X[:50], rng), Sample.of(X[50:], rng, for_fitting=False)
     option = next(o for o in candidates(0.5) if o.label == f"ACV(density=0.5{', unbiased=True' * unbiased})")
     P = ACV(density=0.5, unbiased=unbiased).fit(standardised(X[:50])).probabilities_
     signals = standardised(X[50:])

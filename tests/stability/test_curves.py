@@ -174,7 +174,7 @@ def test_printing_aligns_the_columns():
         ({"levels": [1.5]}, "levels must be a number between 0 and 1"),
         ({"dimensions": [25]}, r"dimensions must hold integers from 2 to 24 \(features of X_pool\)"),
         ({"dimensions": [5], "n_samples": 5000}, "n_samples must hold integers"),
-        ({"sizes": [10], "n_samples": 5}, "n_samples goes with dimensions only"),
+        ({"sizes": [10], "n_samples": 5}, "n_samples is for dimensions only"),
         ({"sizes": [10], "repeats": 0}, "repeats must be an integer >= 1"),
         ({"sizes": [10], "y_test": [1.0]}, "y_test has 1 rows, X_test has 60"),
         ({"sizes": [10], "reference": np.triu(np.ones((24, 24)))}, "reference is not symmetric"),

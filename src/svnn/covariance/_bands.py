@@ -14,7 +14,7 @@ from svnn.covariance._moments import held_out_correlations, transformed_table
 from svnn.covariance._thresholds import CV_FEATURES
 from svnn.functional import Moments
 from svnn.functional._array import as_floating, generator, like, to_numpy
-from svnn.functional.bands import band_weights, taper_weights
+from svnn.functional.thresholds import band_weights, taper_weights
 
 #: Widths up to here are all compared by width="cv", wider ones at steps of a tenth.
 _NARROW = 32

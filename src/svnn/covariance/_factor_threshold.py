@@ -18,9 +18,9 @@ from svnn.covariance._thresholds import CV_FEATURES, HardThreshold, cross_valida
 from svnn.functional import Moments
 from svnn.functional._array import generator, like, namespace, off_diagonal, to_numpy
 from svnn.functional._matrix import plain_values
-from svnn.functional.factors import NO_RESIDUAL, candidate_factors, growth_ratio_factors
 from svnn.functional.low_rank import LowRankPlusSparse
 from svnn.functional.moments import check_weight, observations
+from svnn.functional.spectrum import NO_RESIDUAL, candidate_factors, growth_ratio_factors
 from svnn.functional.thresholds import RULES
 
 

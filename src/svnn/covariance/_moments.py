@@ -14,8 +14,8 @@ from svnn.functional import Moments, kendall_tau, sample_moments
 from svnn.functional._array import generator, is_torch, like, namespace, to_numpy
 from svnn.functional._centring import centre, deviation, scaled
 from svnn.functional._matrix import numpy_matrix
+from svnn.functional.correlations import transformed_rows
 from svnn.functional.moments import check_weight, effective_samples, fill_missing, observations
-from svnn.functional.stand_ins import stand_in
 
 #: The values of ``correlation``.
 CORRELATIONS = ("pearson", "spearman", "kendall", "biweight")
@@ -59,7 +59,7 @@ def sample_of(
     """Return the moments of data as the parameters ``correlation``, ``missing`` and ``base`` ask for them.
 
     With Spearman's and the biweight correlation they are those of a transformed table, see
-    :mod:`svnn.functional.stand_ins`. Ranks and weights of a feature are those among its known values.
+    :mod:`svnn.functional.correlations`. Ranks and weights of a feature are those among its known values.
     """
     correlation, missing = estimator.correlation, estimator.missing
     if is_plain(estimator) and missing == "raise":
@@ -150,7 +150,7 @@ def transformed_table(
         centred = centre(filled, share)
         spread = deviation(centred, share)
         unit = centred.unit
-        middle, values = stand_in(
+        middle, values = transformed_rows(
             _double((filled / unit).T),
             _double(of_values.T),
             correlation,

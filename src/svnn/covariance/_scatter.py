@@ -16,8 +16,8 @@ from svnn._validation import at_once, check_data
 from svnn.covariance._base import CovarianceEstimator
 from svnn.functional._array import like, to_numpy
 from svnn.functional._centring import centre, check_variances, deviation, scaled
+from svnn.functional.correlations import weighted_median
 from svnn.functional.moments import check_weight, effective_samples, observations
-from svnn.functional.stand_ins import weighted_median
 
 #: The standard deviation of normal data in units of its median absolute deviation.
 _MAD_TO_DEVIATION = 1.482602218505602

@@ -12,8 +12,7 @@ from svnn._types import AnyArray, ColumnLike, HasFit, Matrix, RandomState
 from svnn.covariance._base import Estimate, Sparsifier
 from svnn.functional import Moments, acv_slope, floor_probabilities, rcv_probabilities, sparsify
 from svnn.functional._array import generator
-from svnn.functional.masks import PROBABILITY_FLOOR, mask_seed
-from svnn.functional.probabilities import probabilities_with_slope
+from svnn.functional.masks import PROBABILITY_FLOOR, mask_seed, probabilities_with_slope
 
 if TYPE_CHECKING:
     from torch import Tensor

@@ -182,7 +182,7 @@ class HardThreshold(SingleThreshold):
         rank. "kendall" is :math:`\sin(\frac\pi2 \tau_b)`, the correlation behind normal data and monotone functions of
         it. "biweight" correlates deviations from the median, in which outliers have no weight; D holds the roots of the
         biweight midvariances then, and ``location_`` the medians. See :func:`svnn.functional.kendall_tau` and
-        :mod:`svnn.functional.stand_ins`.
+        :mod:`svnn.functional.correlations`.
     base : str, estimator or None, default=None
         The covariance to sparsify in place of the sample covariance: a name such as "tyler", or any estimator with
         ``fit`` and ``covariance_``; see :func:`svnn.covariance.resolve`. Not together with a ``correlation``, and up to

@@ -7,7 +7,7 @@ from typing import Any
 
 from svnn._summary import FittedSummary, kept_edges
 from svnn.covariance._base import off_diagonal_density
-from svnn.functional._matrix import own_matrix
+from svnn.functional._matrix import unchecked_matrix
 
 
 class NetworkSummary(FittedSummary):
@@ -21,7 +21,7 @@ class NetworkSummary(FittedSummary):
         members = len(getattr(model.module_, "networks", [None]))
         graph, of = model.covariance_, ""
         if model._as_trained("use") == "precision" and model.covariance_estimator_ is not None:
-            graph, of = own_matrix(model.covariance_estimator_.precision_), "the precision"
+            graph, of = unchecked_matrix(model.covariance_estimator_.precision_), "the precision"
         losses = model.history_.get("valid_loss")
         found = {
             "features": f"N = {n:,}",

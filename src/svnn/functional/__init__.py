@@ -3,28 +3,33 @@
 The estimators in :mod:`svnn.covariance` do little more than call them and store the results.
 """
 
-from svnn.functional.bands import band_weights, taper_weights
-from svnn.functional.factors import growth_ratio_factors
-from svnn.functional.kendall import kendall_tau
-from svnn.functional.logarithm import log_covariance, log_eigenvalues
+from svnn.functional.correlations import kendall_tau
 from svnn.functional.low_rank import LowRankPlusSparse
-from svnn.functional.masks import floor_probabilities, sparsify
+from svnn.functional.masks import (
+    acv_probabilities,
+    acv_slope,
+    floor_probabilities,
+    pair_uniforms,
+    rcv_probabilities,
+    sparsify,
+)
 from svnn.functional.moments import Moments, product_variances, sample_moments
-from svnn.functional.probabilities import acv_probabilities, acv_slope, rcv_probabilities
 from svnn.functional.psd import psd_repair, smallest_eigenvalue
+from svnn.functional.spectrum import growth_ratio_factors, log_covariance, log_eigenvalues
 from svnn.functional.thresholds import (
     adaptive_lasso_threshold,
+    band_weights,
     hard_threshold,
     largest_pairs,
     pairs_for_density,
     scad_threshold,
     soft_threshold,
+    taper_weights,
     threshold_for_density,
     top_k_pairs,
     top_k_thresholds,
     universal_threshold,
 )
-from svnn.functional.uniforms import pair_uniforms
 
 __all__ = [
     "LowRankPlusSparse",

@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 
 
 def is_torch(value: object) -> TypeIs[Tensor]:
-    """Tell whether ``value`` is a torch tensor, without importing torch."""
+    """Return whether ``value`` is a torch tensor, without importing torch."""
     torch = sys.modules.get("torch")
     return torch is not None and isinstance(value, torch.Tensor)
 
@@ -29,7 +29,7 @@ def namespace(array: object) -> ModuleType:
 
 
 def to_numpy(array: object) -> np.ndarray:
-    """Return a tensor on any device, or anything else that numpy can read, as an array; copy only where needed."""
+    """Return a tensor on any device, or anything that numpy can convert, as an array; copy only where needed."""
     return array.detach().cpu().numpy() if is_torch(array) else np.asarray(array)
 
 
@@ -44,7 +44,7 @@ def like(values: DataLike, array: Array) -> Array:
 
 
 def as_matrix(C: Array, name: str = "C") -> Array:
-    """Return ``C`` as a square matrix of finite floating-point numbers, or say what is wrong with it."""
+    """Return ``C`` as a square matrix of finite floating-point numbers."""
     C = as_floating(C, name)
     if C.ndim != 2 or C.shape[0] != C.shape[1]:
         raise ValueError(f"{name} must be a square matrix, got shape {tuple(C.shape)}.")
@@ -72,7 +72,7 @@ def as_floating(array: DataLike, name: str = "X") -> np.ndarray | Tensor:
 
 
 def check_dense_real(array: object, name: str = "X") -> None:
-    """Raise an error for sparse and for complex arrays and tensors. Any other object passes."""
+    """Raise an error for sparse and for complex arrays and tensors."""
     if is_torch(array):
         if array.layout != namespace(array).strided:
             raise ValueError(f"{name} is a sparse tensor, but dense data is required; use {name}.to_dense().")
@@ -89,14 +89,14 @@ def check_dense_real(array: object, name: str = "X") -> None:
 
 
 def unit_interval(value: object, name: str) -> float:
-    """Return ``value`` as a float between 0 and 1, or say what is wrong with it."""
+    """Return ``value`` as a float between 0 and 1."""
     if isinstance(value, bool) or not isinstance(value, Real) or not 0 <= float(value) <= 1:
         raise ValueError(f"{name} must be a number between 0 and 1, got {value!r}.")
     return float(value)
 
 
 def non_negative(value: object, name: str) -> float:
-    """Return ``value`` as a finite float that is not negative, or say what is wrong with it."""
+    """Return ``value`` as a finite float that is not negative."""
     if isinstance(value, bool) or not isinstance(value, Real) or not 0 <= float(value) < float("inf"):
         raise ValueError(f"{name} must be a number >= 0, got {value!r}.")
     return float(value)
@@ -147,7 +147,7 @@ def _above_diagonal(C: Array) -> Array:
 
 
 def generator(random_state: RandomState) -> np.random.Generator:
-    """Return a numpy generator for anything that random numbers can start from."""
+    """Return a numpy generator for an integer, a generator or None."""
     if isinstance(random_state, np.random.Generator):
         return random_state
     if isinstance(random_state, np.random.RandomState):

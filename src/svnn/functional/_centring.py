@@ -1,8 +1,8 @@
-"""Centring without overflow, and the one rule that says which features are constant.
+"""Centring without overflow, and the rule that defines constant features.
 
-A sum is rounded, and how depends on its order: on threads, on the processor, on the size of a block. The largest and
-the smallest value of a feature are exact. So they alone decide whether a feature is constant, and by which power of
-two its values are divided before they are squared.
+The rounding of a sum depends on its order: on threads, on the processor, on the size of a block. The largest and the
+smallest value of a feature are exact. So they alone decide whether a feature is constant, and by which power of two its
+values are divided before they are squared.
 """
 
 from __future__ import annotations
@@ -19,11 +19,11 @@ if TYPE_CHECKING:
     from numpy.typing import DTypeLike
 
 #: A feature is constant where its smallest and largest values differ by at most this many rounding units of the larger
-#: one. A constant that was computed in a few steps, in another way for every row (a unit converted there and back, a
-#: sum in another order), is off by one or two of them in either direction. Data that truly varies so little takes five
-#: values at most: rounding has left no digit of it.
+#: one. A constant that was computed in a few steps, differently for every row (a unit converted there and back, a sum
+#: in another order), is off by one or two units in either direction. Data that really varies so little takes five
+#: values at most: rounding has left none of its digits.
 _UNITS = 4
-#: Numbers between this and its inverse are squared, and their squares multiplied, without a change of unit.
+#: Numbers between this and its inverse are squared, and their squares multiplied, without rescaling.
 _ORDINARY = 2.0**20
 #: A variance is at most the largest number divided by this: sums of variances, and quotients of them by small
 #: probabilities, do not overflow then.
@@ -31,7 +31,7 @@ _ROOM = 2.0**20
 
 
 def is_constant(low: Array, high: Array, eps: float | None = None) -> Array:
-    """Tell which features are constant, from their smallest and largest values.
+    """Return which features are constant, from their smallest and largest values.
 
     ``eps`` is the rounding unit of the data; by default it is that of the dtype of ``low``.
 
@@ -52,7 +52,7 @@ def is_constant(low: Array, high: Array, eps: float | None = None) -> Array:
 def power_of_two(size: Array) -> Array:
     """Return the largest powers of two that do not exceed some sizes, and 1 for sizes of an ordinary magnitude.
 
-    To divide by a power of two rounds nothing.
+    Dividing by a power of two rounds nothing.
 
     Examples
     --------
@@ -98,12 +98,12 @@ def centre(rows: Array, share: Array) -> Centred[Array]:
     least, most = low / unit, high / unit
     location = xp.clip(_weighted_mean(share, rows), least, most)
     rest = rows - location
-    # The mean of large numbers is rounded; the mean of what is left, of small numbers, is what that rounding missed.
-    missed = _weighted_mean(share, rest)
-    rest = rest - missed
+    # The mean of large numbers is rounded; the mean of the small deviations is the rounding error.
+    error = _weighted_mean(share, rest)
+    rest = rest - error
     if bool(constant.any()):
         rest = xp.where(constant, 0 * rest, rest)
-    return Centred(xp.clip(location + missed, least, most) * unit, rest, unit, constant, low, high)
+    return Centred(xp.clip(location + error, least, most) * unit, rest, unit, constant, low, high)
 
 
 def deviation(centred: Centred[Array], share: Array) -> Array:
@@ -118,7 +118,7 @@ def _weighted_mean(share: Array, rows: Array) -> Array:
 def scaled(values: Array, a: Array, b: Array) -> Array:
     """Return ``a * values * b`` for values of an ordinary magnitude.
 
-    The larger factor comes first: nothing is lost on the way, and to exchange a and b changes nothing.
+    The larger factor comes first: no product underflows early, and exchanging a and b changes nothing.
     """
     xp = namespace(values)
     with np.errstate(over="ignore", under="ignore"):

@@ -22,8 +22,8 @@ _EPS = float(np.finfo(np.float64).eps)
 _FAILURE, _STARTS = 1e-12, 4
 #: For the lower bound: the distance to the Ritz value, relative to the norm, at which it is good enough.
 _TOLERANCE = 1e-9
-#: For the lower bound: the most steps from each start, the bytes that all their vectors may take, and the number of
-#: steps between two looks at the bound.
+#: For the lower bound: the largest number of steps from each start, the largest number of bytes of all their vectors,
+#: and the number of steps between two evaluations of the bound.
 _STEPS, _BYTES, _EVERY = 384, 2**29, 16
 
 Product = Callable[[np.ndarray], np.ndarray]
@@ -42,7 +42,7 @@ class Lanczos:
     seed : int
         Of the random start.
     noise : float
-        A next vector of this length, relative to the matrix, is nothing but rounding. The space is exhausted then.
+        A next vector shorter than this, relative to the matrix, is a rounding error: the space is exhausted.
 
     Attributes
     ----------
@@ -75,7 +75,7 @@ class Lanczos:
 
     @property
     def full(self) -> bool:
-        """Whether as many vectors are made as there is room for."""
+        """Whether the maximal number of vectors is reached."""
         return len(self.diagonal) == len(self.basis)
 
     def advance(self) -> None:
@@ -101,7 +101,7 @@ class Lanczos:
         self.ended = length <= self.noise * self.size or k + 1 == len(r)
 
     def restart(self) -> None:
-        """Go on from another random direction, orthogonal to all so far, where the space is exhausted."""
+        """Continue from another random direction, orthogonal to all previous ones, where the space is exhausted."""
         so_far = self.basis[: len(self.diagonal)]
         self._next = self._random.standard_normal(self.basis.shape[1])
         for _ in range(2):
@@ -120,8 +120,8 @@ def leading_eigenpair(
     """Return the eigenvalue of largest absolute value and its unit eigenvector (n,).
 
     The iteration ends when the eigenvalue no longer grows by more than ``tolerance``. Where the matrix has few distinct
-    eigenvalues (the identity has one) the space is exhausted before that, and the largest eigenvalue in it is that of
-    the matrix, because a random start has a part in every eigenspace.
+    eigenvalues (the identity has one) the space is exhausted before that, and its largest eigenvalue is that of the
+    matrix, because a random start has a component in every eigenspace.
 
     Examples
     --------
@@ -146,8 +146,8 @@ def leading_eigenpair(
 def extreme_values(product: Product, n: int, steps: int) -> tuple[float, float, bool]:
     """Return the smallest and the largest Ritz value after ``steps`` steps, and whether they are exact.
 
-    Where the space is exhausted early, the iteration goes on from another random direction: the Ritz values of the
-    space are exact already, but rounding is not trusted to say that it is exhausted.
+    Where the space is exhausted early, the iteration continues from another random direction: the Ritz values are exact
+    already, but because of rounding the test for exhaustion is not certain.
 
     Examples
     --------
@@ -169,9 +169,9 @@ def lowest_bound(C: sp.csr_array) -> float:
 
     Notes
     -----
-    A Ritz value lies above the smallest eigenvalue, and a small residual only says that *some* eigenvalue is near: the
-    smallest one may still hide, above all where few eigenvalues are distinct and the iteration ends early. So the
-    bound is not read off the Ritz values, but off what they leave possible. Let u be the unit eigenvector of the
+    A Ritz value lies above the smallest eigenvalue, and a small residual only shows that *some* eigenvalue is near: the
+    smallest one may be missed, above all where few eigenvalues are distinct and the iteration ends early. So the bound
+    does not follow from the Ritz values alone. Let u be the unit eigenvector of the
     smallest eigenvalue :math:`\lambda`, v the start and :math:`p_0, p_1, \ldots` the polynomials with
     :math:`q_j = p_j(C) v` the Lanczos vectors. Then :math:`u^T q_j = p_j(\lambda)\, u^T v`, and since the q_j are
     orthonormal
@@ -199,7 +199,7 @@ def lowest_bound(C: sp.csr_array) -> float:
             continue
         norm = max(start.size for start in starts)
         ritz = min(_smallest(start) for start in starts)
-        # From the certain bound to the Ritz value, in steps of half the distance that is left.
+        # From the certain bound to the Ritz value, halving the remaining distance.
         x = ritz - (ritz - certain) * 2.0 ** -np.arange(60.0)
         proven = sum(_growth(start, x) for start in starts) >= needed
         best = max(best, float(x[proven].max(initial=certain)))
@@ -209,7 +209,7 @@ def lowest_bound(C: sp.csr_array) -> float:
 
 
 def _needed_growth(n: int) -> float:
-    r"""Return the logarithm that the product of all growths has to reach.
+    r"""Return the threshold that the sum of :func:`_growth` over all starts has to reach.
 
     The components :math:`|u^T v|` are at least as large as uniform numbers from 0 to :math:`\sqrt{\pi / 2n}`, and a
     product of k uniform numbers from 0 to 1 is below :math:`e^{-L}` with probability
@@ -236,7 +236,7 @@ def _growth(run: Lanczos, x: np.ndarray) -> np.ndarray:
         pivot = diagonal - x - (run.beside[j - 1] ** 2 / pivot if j else 0.0)
         below &= pivot > 0
         pivot = np.where(below, pivot, 1.0)
-        # What is below the rounding of the products is not known to be smaller than it.
+        # Values below the rounding error of the products are replaced by that error.
         logarithm = logarithm + np.log(pivot / max(beside, 4 * _EPS * run.size))
         total = np.logaddexp(total, 2 * logarithm)
     return np.where(below, total / 2, -np.inf)

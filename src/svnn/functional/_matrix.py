@@ -1,6 +1,6 @@
-"""One way in for matrices: whatever stands for a symmetric matrix is unwrapped and checked here.
+"""Conversion and checks of symmetric matrices in every form.
 
-That is arrays, lists and frames; dense, COO and CSR tensors; scipy's sparse matrices of any format; operators; fitted
+These are arrays, lists and frames; dense, COO and CSR tensors; scipy's sparse matrices of any format; operators; fitted
 covariance estimators.
 """
 
@@ -25,18 +25,18 @@ if TYPE_CHECKING:
 #: Entries that differ from their mirror image by less than this, relative to the largest entry, differ by rounding;
 #: numbers of 16 bits have three digits.
 _ROUNDING, _HALF_ROUNDING = 1e-5, 1e-2
-#: Features up to which a matrix of factors and a sparse rest is written out where somebody needs all of it: 8.6 GB.
+#: Features up to which a low-rank plus sparse matrix is made dense where all of it is needed: 8.6 GB.
 _MOST_WRITTEN_OUT = 2**15
 
 
 def stored_matrix(C: MatrixLike, name: str = "C") -> Matrix | Tensor:
-    """Return ``C`` as it is best kept: an ndarray, a ``csr_array``, a dense tensor or a CSR tensor of real numbers.
+    """Return ``C`` as an ndarray, a ``csr_array``, a dense tensor or a CSR tensor of real numbers.
 
     An operator of C / s stands for C, a fitted estimator for its covariance. Numbers keep their precision (integers
     become float64). Tensors stay on their device and in their graph of gradients. Where entries differ from their
     mirror image by rounding the matrix is made exactly symmetric, except for a tensor that requires gradients, which
-    is returned as it is. Nothing is copied that need not be: the result may be the caller's own, and is not to be
-    changed.
+    is returned unchanged. Data are copied only where needed: the result may share memory with the argument and must
+    not be modified.
 
     Parameters
     ----------
@@ -55,7 +55,7 @@ def stored_matrix(C: MatrixLike, name: str = "C") -> Matrix | Tensor:
     array([[1., 0.],
            [0., 2.]])
     """
-    matrix: Any = own_matrix(C, name)
+    matrix: Any = unchecked_matrix(C, name)
     if is_torch(matrix):
         matrix = matrix if matrix.is_floating_point() else matrix.double()
     elif matrix.dtype.kind != "f" or matrix.dtype.itemsize > 8 or not matrix.dtype.isnative:
@@ -78,7 +78,8 @@ def stored_matrix(C: MatrixLike, name: str = "C") -> Matrix | Tensor:
 def numpy_matrix(C: MatrixLike, name: str = "C") -> Matrix:
     """Return ``C`` in float64, exactly symmetric: a ``csr_array`` where it came sparse, an ndarray otherwise.
 
-    Takes what :func:`stored_matrix` takes. The result may be the caller's own array: it is not to be changed.
+    It takes the same matrices as :func:`stored_matrix`. The result may share memory with the argument and must not be
+    modified.
 
     Examples
     --------
@@ -94,8 +95,8 @@ def numpy_matrix(C: MatrixLike, name: str = "C") -> Matrix:
     return 0.5 * matrix + 0.5 * matrix.T if learned else matrix
 
 
-def own_matrix(C: MatrixLike, name: str = "C") -> Matrix | Tensor:
-    """Return the matrix that ``C`` stands for, kept as by :func:`stored_matrix`, but unchecked and of any real type."""
+def unchecked_matrix(C: MatrixLike, name: str = "C") -> Matrix | Tensor:
+    """Return the matrix that ``C`` stands for, stored as by :func:`stored_matrix`, unchecked and of any real type."""
     matrix: Any = getattr(C, "covariance_", C)
     if hasattr(matrix, "to_dense") and not is_torch(matrix):  # an operator
         if is_torch(matrix.scale):  # one for each sample
@@ -106,9 +107,9 @@ def own_matrix(C: MatrixLike, name: str = "C") -> Matrix | Tensor:
     elif isinstance(matrix, LowRankPlusSparse):
         if matrix.shape[0] > _MOST_WRITTEN_OUT:
             raise ValueError(
-                f"{name} is a matrix of factors and a sparse rest on {matrix.shape[0]} features, and this takes all of "
-                f"its {matrix.shape[0] ** 2 * 8 / 1e9:.3g} GB; use svnn.as_operator, or pass {name}.toarray() if there "
-                "is memory for several of it."
+                f"{name} is a low-rank plus sparse matrix of {matrix.shape[0]} features, of which the dense form takes "
+                f"{matrix.shape[0] ** 2 * 8 / 1e9:.3g} GB; use svnn.as_operator, or pass {name}.toarray() if there is "
+                "memory for several copies."
             )
         matrix = matrix.toarray()
     if is_torch(matrix):
@@ -142,7 +143,7 @@ def own_matrix(C: MatrixLike, name: str = "C") -> Matrix | Tensor:
 
 
 def factored_matrix(C: MatrixLike) -> LowRankPlusSparse | None:
-    """Return the factors and the sparse rest of a matrix, or of a fitted estimator that has them; else None."""
+    """Return the low-rank plus sparse form of a matrix or of a fitted estimator, None where it has none."""
     parts = getattr(C, "parts_", C)
     return parts if isinstance(parts, LowRankPlusSparse) else None
 
@@ -164,7 +165,7 @@ def numpy_values(tensor: Tensor) -> np.ndarray:
 
 
 def is_sparse_tensor(matrix: object) -> bool:
-    """Say whether ``matrix`` is a tensor that is not stored densely."""
+    """Return whether ``matrix`` is a sparse tensor."""
     return is_torch(matrix) and matrix.layout != sys.modules["torch"].strided
 
 
@@ -197,7 +198,7 @@ def _asymmetry(matrix: Any, rounding: float, name: str) -> float:
     if not bool(xp.isfinite(entries).all()):
         raise ValueError(f"{name} holds NaN or infinite values; remove or impute them, or estimate it without them.")
     if not sp.issparse(matrix) and bool((matrix == matrix.T).all()):
-        return 0.0  # as almost always, and quicker to see than the largest difference
+        return 0.0  # the usual case, checked quickly
     size = float(abs(entries).max()) if len(entries) else 0.0
     with np.errstate(over="ignore"):
         difference = float(abs(matrix - matrix.T).max())

@@ -1,4 +1,4 @@
-"""Whether a sparse matrix is one: scipy and torch believe what its arrays say."""
+"""Checks of the index arrays of sparse matrices, which scipy and torch do not make."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ if TYPE_CHECKING:
 def check_sparse(matrix: Any, name: str = "X") -> Any:
     """Return a sparse matrix of scipy; raise an error where it is damaged.
 
-    Scipy trusts its indices: with one that is out of range it reads and writes memory that is not the matrix's.
+    Scipy does not check indices: with one that is out of range it accesses memory outside of the matrix.
 
     Examples
     --------
@@ -30,7 +30,7 @@ def check_sparse(matrix: Any, name: str = "X") -> Any:
         _check_lines(matrix.shape, matrix.indptr, matrix.indices, matrix.data, matrix.format != "csc", block, name)
         return matrix
     try:
-        matrix = sp.coo_array(matrix)  # an index of the other formats that is out of range is found here
+        matrix = sp.coo_array(matrix)  # which checks the indices of the other formats
     except (ValueError, IndexError) as error:
         raise damaged(name, f"{error}.") from None
     for what, indices, size in zip(("row", "column"), (matrix.row, matrix.col), matrix.shape, strict=True):
@@ -39,7 +39,7 @@ def check_sparse(matrix: Any, name: str = "X") -> Any:
 
 
 def check_sparse_tensor(matrix: Tensor, name: str = "X") -> None:
-    """Raise an error where a sparse tensor of torch is damaged, which trusts its indices as scipy does."""
+    """Raise an error where a sparse tensor is damaged; torch does not check indices either."""
     if matrix.ndim != 2:
         return
     layout = str(matrix.layout).removeprefix("torch.sparse_")
@@ -56,11 +56,11 @@ def check_sparse_tensor(matrix: Tensor, name: str = "X") -> None:
 
 
 def check_starts(starts: np.ndarray, n_values: int, lines: int, name: str = "X") -> None:
-    """Raise an error where ``starts``, the ``indptr`` of a sparse matrix, cannot say where its lines begin."""
+    """Raise an error where ``starts``, the ``indptr`` of a sparse matrix, is not valid."""
     if starts.dtype.kind not in "iu" or starts.shape != (lines + 1,):
         raise damaged(
             name,
-            f"it does not have the shape that it says: its indptr must be {lines + 1} integers, got {starts.dtype} of "
+            f"its shape and its indices disagree: its indptr must be {lines + 1} integers, got {starts.dtype} of "
             f"shape {starts.shape}.",
         )
     if starts[0] != 0 or starts[-1] != n_values or bool((starts[1:] < starts[:-1]).any()):
@@ -68,7 +68,7 @@ def check_starts(starts: np.ndarray, n_values: int, lines: int, name: str = "X")
 
 
 def damaged(name: str, why: str) -> ValueError:
-    """Return the error about a sparse matrix that cannot be one."""
+    """Return the error about a damaged sparse matrix."""
     return ValueError(f"{name} is a damaged sparse matrix: {why}")
 
 
@@ -81,7 +81,7 @@ def _check_lines(
     block: tuple[int, ...],
     name: str,
 ) -> None:
-    """Raise an error where rows, or columns, that are stored one after the other point outside of the matrix."""
+    """Raise an error where the compressed rows, or columns, of a sparse matrix are not valid."""
     rows, columns = (size // each for size, each in zip(shape, block, strict=True))
     lines, width, what = (rows, columns, "column") if by_rows else (columns, rows, "row")
     check_starts(starts, len(indices), lines, name)

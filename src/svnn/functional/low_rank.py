@@ -1,4 +1,4 @@
-"""A covariance that is a low-rank matrix plus a sparse one, kept as the two."""
+"""A covariance stored as the sum of a low-rank and a sparse matrix."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from svnn.functional._sparse import check_sparse
 
 
 class LowRankPlusSparse(LinearOperator):
-    r"""The symmetric N×N matrix :math:`B B^T + R`, of which only :math:`B` and :math:`R` are stored.
+    r"""The symmetric N×N matrix :math:`B B^T + R`, stored as :math:`B` and :math:`R`.
 
     It is a ``scipy.sparse.linalg.LinearOperator``: ``C @ x`` costs ``2 N r + nnz`` per column, and scipy's solvers for
     eigenvalues and linear systems take it.
@@ -73,7 +73,7 @@ class LowRankPlusSparse(LinearOperator):
         return LowRankPlusSparse(self.loadings.copy(), self.residual.copy())
 
     def density(self) -> float:
-        """Return the share of off-diagonal entries that are not zero; a sum of both parts counts as not zero."""
+        """Return the share of off-diagonal entries that are not zero; entries in both parts count as not zero."""
         n = self.shape[0]
         loaded = (self.loadings != 0).sum(1) > 0
         entries = self.residual.tocoo()

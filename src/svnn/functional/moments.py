@@ -75,7 +75,7 @@ def sample_moments(
 def weighted_moments(X: Array, weight: Array) -> tuple[Centred[Array], Array]:
     """Return the centred observations of data without NaN, and their covariance.
 
-    Covariances that overflow are infinite; :func:`svnn.functional._centring.check_variances` finds them.
+    Covariances that overflow are infinite; :func:`svnn.functional._centring.check_variances` rejects them.
     """
     rows, weight = observations(X, weight)
     share = weight / weight.sum()
@@ -152,7 +152,7 @@ def product_variances(X: DataLike, moments: Moments, sample_weight: ColumnLike |
 
 
 def product_deviations(X: DataLike, moments: Moments, sample_weight: ColumnLike | None = None) -> Any:
-    r"""Return :math:`\sqrt{\theta_{ij}}`, see :func:`product_variances`; it exists wherever the covariances do."""
+    r"""Return :math:`\sqrt{\theta_{ij}}`, see :func:`product_variances`; it is finite wherever the covariances are."""
     theta, unit = _product_variances(X, moments, sample_weight)
     return in_units(theta**0.5, unit)
 
@@ -205,7 +205,7 @@ def check_weight(sample_weight: ColumnLike | None, X: np.ndarray) -> np.ndarray:
 @overload
 def check_weight(sample_weight: ColumnLike | None, X: Tensor) -> Tensor: ...
 def check_weight(sample_weight: ColumnLike | None, X: Array) -> Array:
-    """Return one weight per row of ``X``, divided by the largest one, or say what is wrong with the weights.
+    """Return one weight per row of ``X``, divided by the largest one.
 
     The weights are an array or a tensor of the dtype of ``X``; without ``sample_weight`` all of them are 1.
     """
@@ -224,7 +224,7 @@ def check_weight(sample_weight: ColumnLike | None, X: Array) -> Array:
 
 
 def relative_weight(sample_weight: ColumnLike | None, X: Array) -> tuple[Array, float]:
-    """Return what :func:`check_weight` returns, and the largest weight."""
+    """Return the result of :func:`check_weight`, and the largest weight."""
     weight = check_weight(sample_weight, X)
     return weight, 1.0 if sample_weight is None else float(to_numpy(sample_weight).max())
 

@@ -41,9 +41,9 @@ def psd_repair(C: MatrixLike, method: str) -> Matrix | Tensor:
 
     Returns
     -------
-    A matrix of the same kind as ``C``: an array, a ``csr_array``, or a tensor of the same layout and on the same
-    device. An estimator or an operator gives what its matrix gives. Where nothing is to repair, that is ``C`` itself.
-    Gradients pass through dense tensors; the smallest eigenvalue counts as a constant.
+    A matrix of the same type as ``C``: an array, a ``csr_array``, or a tensor of the same layout and on the same
+    device. For an estimator or an operator, the result for its matrix. A matrix that needs no repair is
+    returned itself. Gradients pass through dense tensors; the smallest eigenvalue counts as a constant.
 
     Examples
     --------
@@ -167,5 +167,5 @@ def _clip(C: Any) -> Any:
 
 
 def _diag(values: Any, C: Any) -> Any:
-    """Return the diagonal matrix of ``values``, of the same kind as ``C``."""
+    """Return the diagonal matrix of ``values``, of the same type as ``C``."""
     return sp.csr_array(sp.diags_array(values)) if sp.issparse(C) else namespace(C).diag(values)

@@ -1,4 +1,4 @@
-"""Tests of correlations, and how many of many tests count."""
+"""Tests of correlations, corrected for their number."""
 
 from __future__ import annotations
 
@@ -10,9 +10,9 @@ from scipy.special import betainc, betaincinv
 from svnn._types import FloatArray, IntArray
 from svnn.functional._centring import is_constant
 
-#: A variance that is this small a part of the mean square has lost too many digits, and is computed in another way.
+#: Variances below this share of the mean square have lost too many digits, and are computed from deviations.
 _DIGITS = 1e-4
-#: How many tests are corrected for: the procedures by the names that ``SignificantEdges(method=...)`` takes.
+#: The corrections for the number of tests, as ``SignificantEdges(method=...)`` names them.
 METHODS = ("bh", "by", "bonferroni")
 
 
@@ -29,7 +29,7 @@ def correlation_p_values(r: npt.ArrayLike, degrees: npt.ArrayLike) -> FloatArray
         Correlations, or partial correlations.
     degrees : float or array
         The degrees of freedom :math:`\nu`: t - 2 for correlations of t samples, t - 2 - k for partial ones given k
-        other features. Without any the p-value is 1.
+        other features. Without degrees of freedom the p-value is 1.
 
     Examples
     --------
@@ -88,15 +88,15 @@ def _correlations_of(A: FloatArray, B: FloatArray, weight: FloatArray) -> FloatA
     """Return the correlations of columns with columns, from deviations that lose no digits."""
     both = ~np.isnan(A) & ~np.isnan(B)
     share = weight * both / np.maximum((weight * both).sum(0), np.finfo(np.float64).tiny)
-    found = []
+    standardised = []
     for values in (A, B):
         low, high = np.where(both, values, np.inf).min(0), np.where(both, values, -np.inf).max(0)
         rest = np.where(both, values.astype(np.float64) - low, 0)
         rest /= np.maximum(rest.max(0), np.finfo(np.float64).tiny)
         rest = np.where(both, rest - (share * rest).sum(0), 0)
         size = np.sqrt((share * rest**2).sum(0))
-        found.append(rest * np.where(is_constant(low, high) | (size == 0), 0, 1 / np.where(size > 0, size, 1)))
-    r: FloatArray = np.clip((share * found[0] * found[1]).sum(0), -1, 1)
+        standardised.append(rest * np.where(is_constant(low, high) | (size == 0), 0, 1 / np.where(size > 0, size, 1)))
+    r: FloatArray = np.clip((share * standardised[0] * standardised[1]).sum(0), -1, 1)
     return r
 
 
@@ -131,7 +131,7 @@ def harmonic(n: int) -> float:
 
 
 def largest_significant(p: npt.ArrayLike, alpha: float, method: str, n_tests: int) -> float:
-    r"""Return the largest p-value that counts among ``n_tests`` tests, -1 where none does.
+    r"""Return the largest significant p-value of ``n_tests`` tests, -1 where none is.
 
     "bh" (Benjamini & Hochberg 1995) is the largest :math:`p_{(k)} \le k \alpha / m`. It keeps the expected share of
     false discoveries at ``alpha`` for independent tests, and for those of positive dependence. "by" (Benjamini &
@@ -141,7 +141,7 @@ def largest_significant(p: npt.ArrayLike, alpha: float, method: str, n_tests: in
     Parameters
     ----------
     p : array
-        The p-values; only the smallest ones are needed, as many as may count.
+        The p-values; only the smallest ones are needed.
     alpha : float
     method : {"bh", "by", "bonferroni"}
     n_tests : int

@@ -1,4 +1,4 @@
-"""Thresholding rules: which entries of a covariance survive, and by how much they shrink.
+"""Thresholding rules: which entries of a covariance are kept, and by how much they shrink; weights by distance.
 
 The *size* of an entry is its absolute value :math:`|c_{ij}|`.
 """
@@ -27,9 +27,8 @@ from svnn.functional._array import (
     upper_values,
 )
 
-#: Sizes that differ by at most this share of themselves are tied at a cut: one and the same covariance differs by so
-#: much where it is summed in another order in single precision. All dtypes use the same share, so that they agree about
-#: the threshold.
+#: Sizes that differ by at most this relative amount are tied at a cut: sums of the same covariance in another order
+#: differ by that in single precision. All dtypes use the same tolerance, so that they agree about the threshold.
 _TIE = 2.0**-18
 
 
@@ -180,7 +179,7 @@ def _adaptive_lasso(xp: ModuleType, entries: Array, threshold: Threshold, eta: f
 ENTRYWISE: dict[str, EntryRule] = {"hard": _hard, "soft": _soft, "scad": _scad, "adaptive_lasso": _adaptive_lasso}
 
 
-# -- where to cut ---------------------------------------------------------------------------------
+# -- thresholds -----------------------------------------------------------------------------------
 
 
 def universal_threshold(n_samples: Numbers, n_features: int, scale: float = 2.0) -> Numbers:
@@ -277,7 +276,7 @@ def largest_pairs(C: Array, density: float) -> Array:
     else:
         cut = _kth_largest(sizes, kept)
         mask, tied = sizes > cut, sizes == cut
-        # The pairs above the cut leave some places free; the first of the tied pairs fill them.
+        # The first tied pairs fill the places that the pairs above the cut leave.
         mask = mask | (tied & (namespace(C).cumsum(tied, 0) <= kept - mask.sum()))
     return from_upper(mask, C, True)
 
@@ -337,7 +336,7 @@ def top_k_thresholds(C: Array, k: int) -> Array:
 
 
 def check_top_k(k: object) -> int:
-    """Return ``k`` as an int where it is a possible number of neighbours."""
+    """Return ``k``, a number of neighbours, as an int."""
     if isinstance(k, bool) or not isinstance(k, Integral) or int(k) < 1:
         raise ValueError(f"top_k must be an integer >= 1, got {k!r}.")
     return int(k)
@@ -347,3 +346,41 @@ def _kth_largest(values: AnyArray, k: int) -> Any:
     if is_torch(values):
         return values.kthvalue(len(values) - k + 1).values
     return np.partition(values, len(values) - k)[len(values) - k]
+
+
+# -- weights by the distance of two ordered features ------------------------------------------------
+
+
+def band_weights(distance: AnyArray, width: int) -> Any:
+    r"""Return 1 up to a distance of ``width``, 0 beyond (Bickel & Levina 2008).
+
+    Parameters
+    ----------
+    distance : array or Tensor
+        :math:`|i - j|`, of any shape.
+    width : int
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> band_weights(np.arange(5), 2)
+    array([1., 1., 1., 0., 0.])
+    """
+    return 1.0 * (distance <= width)
+
+
+def taper_weights(distance: AnyArray, width: int) -> Any:
+    r"""Return weights that fall from 1 at half of ``width`` to 0 at ``width`` (Cai, Zhang & Zhou 2010).
+
+    .. math:: w = \min(1, \max(0, 2 - 2 |i - j| / \text{width}))
+
+    Parameters are those of :func:`band_weights`. With a width of 0 only the variances stay.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> taper_weights(np.arange(6), 4)
+    array([1. , 1. , 1. , 0.5, 0. , 0. ])
+    """
+    xp = namespace(distance)
+    return xp.clip(2 - 2.0 * distance / max(width, 1), 0, 1)

@@ -18,7 +18,7 @@ from svnn._parameters import Rule, integer, memory_size, one_of, share
 from svnn._types import ColumnLike, DataLike
 from svnn._validation import check_data, is_dask, reject_text_columns
 from svnn.functional._array import is_torch, to_numpy
-from svnn.functional.stand_ins import STAND_INS
+from svnn.functional.correlations import TRANSFORMED
 from svnn.functional.thresholds import pairs_for_density
 from svnn.graphs._files import write_edges
 from svnn.graphs._graph import Graph, as_graph, unique_names, with_matrix
@@ -126,7 +126,7 @@ def correlation_graph(
     ([0], [1], [0.93])
     """
     _chosen(top_k=top_k, density=density, threshold=threshold, edges=edges)
-    _hold("correlation", correlation, one_of("pearson", *STAND_INS))
+    _hold("correlation", correlation, one_of("pearson", *TRANSFORMED))
     _hold("memory_limit", memory_limit, memory_size())
     from svnn.covariance import tiles
 

@@ -10,7 +10,7 @@ import scipy.linalg
 from svnn._types import DataLike, Matrix
 from svnn.estimators._covariance_network import CovarianceNetwork
 from svnn.estimators.training import plain_torch
-from svnn.functional.eigenvectors import leading_eigenvectors
+from svnn.functional.spectrum import leading_eigenvectors
 from svnn.inspection._fitted import (
     NetworkFunction,
     check_model,

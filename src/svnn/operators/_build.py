@@ -13,9 +13,9 @@ from svnn.functional._matrix import (
     factored_matrix,
     is_sparse_tensor,
     numpy_values,
-    own_matrix,
     plain_values,
     stored_matrix,
+    unchecked_matrix,
 )
 from svnn.operators._batched import BatchedOperator, checked_batch
 from svnn.operators._csr import CSROperator
@@ -188,7 +188,7 @@ def plain_matrix(C: MatrixLike) -> Matrix:
     """
     if isinstance(C, CovarianceOperator):
         return C.to_scipy() if C.backend == "csr" else numpy_values(C.to_dense())
-    return plain_values(own_matrix(C))
+    return plain_values(unchecked_matrix(C))
 
 
 def suited(operator: CovarianceOperator, n_in: int, n_out: int, order: int, batch: int) -> CovarianceOperator:

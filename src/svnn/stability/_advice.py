@@ -9,12 +9,12 @@ from sklearn.base import BaseEstimator
 
 from svnn.stability._records import Records, aligned
 
-#: What a candidate is in the table: of the kind that suits the data and as good as the best; another that is allowed;
-#: or one that is only there to compare with.
+#: The standing of a candidate: of the type that suits the data and as good as the best; another one that is allowed;
+#: or one that is listed for comparison only.
 STANDINGS = PREFERRED, POSSIBLE, REFERENCE = "preferred", "possible", "for comparison"
-#: What the kinds of covariances are called in sentences.
+#: Names of the types of covariances in sentences.
 KINDS = {"threshold": "thresholding rule", "stochastic": "stochastic sparsifier", "dense": "dense covariance"}
-#: What held-out rows without a target can say, and what they cannot.
+#: What follows from held-out rows without a target, and what does not.
 KNOWN = (
     "These errors say how well each estimate agrees with the covariance of held-out rows. They cannot say whether "
     "predictions get better: advise(X, y) measures that."
@@ -28,15 +28,15 @@ class Advice:
     Attributes
     ----------
     looks : {"sparse", "dense"}
-        What the covariance looks like.
+        Whether the covariance looks sparse or dense.
     estimator : covariance estimator
-        The recommended covariance, not fitted yet: ready for ``SVNNRegressor(covariance=advice.estimator)``.
+        The recommended covariance, not fitted, for ``SVNNRegressor(covariance=advice.estimator)``.
     table : Records
-        All candidates in the order of recommendation, which the notes of :func:`svnn.stability.advise` explain;
+        All candidates in the order of recommendation, see the notes of :func:`svnn.stability.advise`;
         ``pandas.DataFrame(advice.table)`` makes a frame of it. Columns: ``estimator``, ``kind`` ("threshold",
         "stochastic" or "dense"), ``density`` (the share of the pairs that are kept), two relative errors on held-out
         samples: ``error`` of a shifted signal, and ``matrix_error`` in the Frobenius norm, and ``standing``:
-        "preferred" (of the kind that suits the data, and as good as the best), "possible" or "for comparison".
+        "preferred" (of the type that suits the data, and as good as the best), "possible" or "for comparison".
     density : float
         The largest density that was allowed; 1 where no pair has to be dropped.
     tolerance : float
@@ -44,15 +44,14 @@ class Advice:
     related_share : float
         Estimated share of the pairs of features that are related.
     edge, n_above, variance_above, spread : float, int, float, float
-        The Marchenko–Pastur edge, which is the largest eigenvalue that pure noise would give; the number of
-        eigenvalues above it; the share of the variance that they carry; and the share of the pairs over which their
-        correlations extend.
+        The Marchenko–Pastur edge, which is the largest eigenvalue of pure noise; the number of eigenvalues above it;
+        the share of the variance that they explain; and the share of the pairs over which their correlations extend.
     cv_threshold, cv_density : float
-        The hard threshold of correlations that cross-validation chooses, and the share of the pairs that it keeps.
+        The hard threshold of correlations chosen by cross-validation, and the share of the pairs that it keeps.
     n_samples, n_features : int
         Of the data.
     notes : tuple of str
-        What was left out of the data, if anything was.
+        Features that were left out of the data.
 
     Examples
     --------
@@ -91,29 +90,29 @@ class Advice:
 
     @property
     def covariance(self) -> BaseEstimator:
-        """The estimator, under the name of the parameter that takes it."""
+        """The same as ``estimator``, under the name of the parameter of ``SVNNRegressor``."""
         return self.estimator
 
     @property
     def reasons(self) -> tuple[str, ...]:
-        """The numbers behind the recommendation, in sentences."""
+        """Sentences with the numbers that led to the recommendation."""
         row = self.row
         whole = next(r["error"] for r in self.table if r["estimator"] == "SampleCovariance()")
         count = {0: "No eigenvalue", 1: "1 eigenvalue"}.get(self.n_above, f"{self.n_above} eigenvalues")
         spectrum = (
             f"{count} of the correlation matrix {'is' if self.n_above < 2 else 'are'} larger than {self.edge:.2f}, the "
-            "largest that pure noise would give (the Marchenko–Pastur edge)."
+            "largest of pure noise (the Marchenko–Pastur edge)."
         )
         if self.n_above:
             spectrum += (
-                f" {'It carries' if self.n_above == 1 else 'Together they carry'} {self.variance_above:.0%} of the "
-                f"variance, and the correlations that come from this extend over {self.spread:.0%} of the pairs."
+                f" {'It explains' if self.n_above == 1 else 'Together they explain'} {self.variance_above:.0%} of "
+                f"the variance, and their correlations extend over {self.spread:.0%} of the pairs."
             )
         cut = f"correlations below {self.cv_threshold:.3f}" if self.cv_threshold else "nothing"
         reasons = [
             f"About {self.related_share:.0%} of the pairs of features are related.",
             spectrum,
-            f"The hard threshold that cross-validation chooses sets {cut} to zero and keeps {self.cv_density:.0%} of "
+            f"The hard threshold chosen by cross-validation sets {cut} to zero and keeps {self.cv_density:.0%} of "
             "the pairs.",
             f"{self.label} keeps {row['density']:.0%} of the pairs. Compared with the covariance of held-out samples, "
             f"it shifts signals with an error of {row['error']:.1%}, and the full sample covariance with an error of "
@@ -210,5 +209,5 @@ def rank(table: Records, budget: float, tolerance: float, dense: bool) -> Record
 
 
 def preferred_kind(dense: bool) -> str:
-    """Return the kind of sparsifier that suits a covariance that looks dense, or sparse."""
+    """Return the type of sparsifier for a covariance that looks dense, or sparse."""
     return "stochastic" if dense else "threshold"

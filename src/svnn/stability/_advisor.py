@@ -9,13 +9,12 @@ from typing import TYPE_CHECKING, overload
 import numpy as np
 
 from svnn._types import ColumnLike, DataLike, RandomState
-from svnn.estimators._training_data import Standardizer
 from svnn.functional._array import generator, non_negative, unit_interval
-from svnn.functional._centring import is_constant
+from svnn.functional._centring import centre, deviation, is_constant
 from svnn.stability._advice import Advice, rank
 from svnn.stability._candidates import (
     Candidate,
-    Part,
+    Sample,
     candidates,
     held_out_error,
     noise_spectrum,
@@ -31,8 +30,8 @@ if TYPE_CHECKING:
 _MOST = 0.9
 _MIN_SAMPLES = 10
 _FOLDS = 5
-#: Correlations of factors that all features share spread over more of the pairs than this. Those of random (Gaussian)
-#: eigenvectors spread over 2/pi, or 64 %, of them.
+#: Correlations of factors that all features share extend over a larger share of the pairs. Those of random (Gaussian)
+#: eigenvectors extend over 2/pi, or 64 %, of them.
 _FACTOR_SPREAD = 0.75
 
 
@@ -80,11 +79,10 @@ def advise(
 ) -> Advice | PredictionAdvice:
     r"""Recommend a covariance for ``X``: the one that predicts ``y`` best, or that agrees best with held-out rows.
 
-    With ``y`` the network is trained with each of a few covariances, and without edges, on the same splits of the rows,
-    and ranked by the mean absolute error of its predictions, or the share of wrong classes. The default is recommended
-    unless another covariance gains more than chance would. Without ``y`` estimates are compared with the covariance
-    of held-out rows. That is quick, and cannot say whether predictions get better: a well estimated covariance may
-    predict badly.
+    With ``y`` the network is trained with each of a few covariances, and without edges, on the same splits of the rows.
+    Covariances are ranked by the mean absolute error of the predictions, or the share of wrong classes. The default is
+    recommended unless another one is significantly better. Without ``y`` estimates are compared with the covariance of
+    held-out rows. That is quick, but says nothing about predictions: a well estimated covariance may predict badly.
 
     Parameters
     ----------
@@ -97,10 +95,10 @@ def advise(
     task : {"regression", "classification"}, optional
         With ``y``: by default text, booleans and at most ten different integers are classes.
     covariances : sequence of str, optional
-        With ``y``: the names to try, beside the default. By default "soft", "sample", "ledoit_wolf", "factors", "acv"
-        and "rcv".
+        With ``y``: names of covariances to compare with the default. By default "soft", "sample", "ledoit_wolf",
+        "factors", "acv" and "rcv".
     max_rows : int, default=500
-        With ``y``: of more rows as many as this are drawn at random, which bounds the cost to about a minute.
+        With ``y``: larger tables are reduced to this many random rows, which bounds the cost to about a minute.
     n_jobs : int, optional
         With ``y``: the number of processes; the answer does not depend on it. By default all fits run in this one.
     density : float in [0, 1], optional
@@ -113,7 +111,7 @@ def advise(
         Without ``y``: candidates count as equally good where their errors exceed the smallest one by at most this share
         of it.
     max_features : int, default=300
-        Without ``y``: of more features as many as this are drawn at random, which bounds the cost. The error of
+        Without ``y``: wider tables are reduced to this many random features, which bounds the cost. The error of
         stochastic sparsifiers is then overestimated, because the noise of their masks averages out over the neighbours
         of a node, and some of these are missing.
     random_state : int, default=0
@@ -127,20 +125,20 @@ def advise(
 
     Notes
     -----
-    *With a target.* There are five folds. Covariance, standardisation, weights and what is filled in for missing
-    values come from the training rows of each. Another covariance than the default is recommended where a one-sided
+    *With a target.* There are five folds. Covariance, standardisation, weights and imputed values come from the
+    training rows of each. Another covariance than the default is recommended where a one-sided
     paired test over the folds, with the variance that Nadeau and Bengio correct for shared training rows, has
     p < 0.05 divided by the number of candidates beside the default. Candidates have few members (4) here. The gain of
-    a recommended covariance was measured on the rows that it was chosen by; on others it is a little smaller.
+    a recommended covariance is measured on the rows that chose it; on others it is a little smaller.
 
-    *Without a target.* All that follows is about this. Everything is on the scale of standardised features, as
-    :class:`svnn.SVNNRegressor` uses it. Standardise the data first where you fit ``advice.estimator`` yourself.
+    *Without a target.* The remaining notes are about this case. Features are standardised, as
+    :class:`svnn.SVNNRegressor` does. Standardise the data first where you fit ``advice.estimator`` yourself.
 
-    *Sparse or dense.* The covariance looks dense where one of three signs says so: more than half of the pairs are
-    related, by the distribution of their z-scores; the hard threshold that cross-validation chooses (Bickel & Levina
-    2008) keeps more than half of them; or the eigenvalues above the Marchenko–Pastur edge, the largest that pure noise
-    would give, belong to factors that all features share (their correlations spread over more than 75 % of the pairs).
-    Relations that are too weak for t samples are not seen: with few samples everything looks sparse.
+    *Sparse or dense.* The covariance looks dense if one of three conditions holds: more than half of the pairs are
+    related, by the distribution of their z-scores; the hard threshold chosen by cross-validation (Bickel & Levina
+    2008) keeps more than half of them; or the eigenvalues above the Marchenko–Pastur edge, the largest of pure noise,
+    belong to factors that all features share (their correlations extend over more than 75 % of the pairs). Relations
+    that are too weak for t samples are not detected: with few samples every covariance looks sparse.
 
     *Which covariance.* Every candidate is fitted on four fifths of the samples and compared with the correlations C of
     the rest by the error of a shifted signal, relative to its size,
@@ -151,17 +149,17 @@ def advise(
     which is exact over the random masks (mean :math:`C_m`, variance V) and over signals with the held-out covariance:
     no mask is drawn. The error includes the noise of C, which is the same for all candidates.
 
-    *What comes first.* The recommendation is the first row of the table. The table starts with the candidates of the
-    preferred kind whose errors are within the ``tolerance`` of the smallest, and not above that of a dense covariance
+    *Order.* The recommendation is the first row of the table. The table starts with the candidates of the preferred
+    type whose errors are within the ``tolerance`` of the smallest, and not above that of a dense covariance
     where ``density`` allows one: thresholding rules where the covariance looks sparse, by their errors, and stochastic
     sparsifiers where it looks dense, those that keep the fewest pairs first. The others follow by their errors, so
-    that the best of all comes first where none of the preferred kind is good enough. Covariances that keep more pairs
-    than ``density`` allows stand at the end, for comparison.
+    that the best of all comes first where none of the preferred type is good enough. Covariances that keep more pairs
+    than ``density`` allows are listed last, for comparison.
 
     The Frobenius error (``matrix_error``) is reported but does not decide. Of all ways to keep a share of the
-    entries, keeping the largest always stays closest to the sample covariance in that norm, but a shifted signal shows
-    more: cutting the small entries of a common factor changes every output in the same direction, while what is
-    dropped at random, with weights 1/p (``unbiased=True``), averages out over the neighbours of a node.
+    entries, keeping the largest is always closest to the sample covariance in that norm. A shifted signal shows more:
+    cutting the small entries of a common factor changes every output in the same direction, while entries dropped at
+    random, with weights 1/p (``unbiased=True``), average out over the neighbours of a node.
 
     References
     ----------
@@ -186,46 +184,34 @@ def advise(
     >>> answer.covariance
     'hard'
     """
-    if y is None:
-        if not (groups is None and task is None and covariances is None):
-            raise ValueError("advise: groups=, task= and covariances= need y, the target.")
-        return _by_covariance(X, density, n_splits, tolerance, max_features, random_state)
-    if density is not None:
-        raise ValueError("advise: density= is for advice without y; with y give the names of covariances=.")
-    from svnn.comparison._advisor import advise_by_prediction
+    if y is not None:
+        if density is not None:
+            raise ValueError("advise: density= is for advice without y; with y give the names of covariances=.")
+        from svnn.comparison._advisor import advise_by_prediction
 
-    return advise_by_prediction(
-        X,
-        y,
-        groups=groups,
-        task=task,
-        covariances=covariances,
-        max_rows=max_rows,
-        n_jobs=n_jobs,
-        random_state=random_state,  # type: ignore[arg-type]  # it says what is wrong
-    )
-
-
-def _by_covariance(
-    X: DataLike,
-    density: float | None,
-    n_splits: int,
-    tolerance: float,
-    max_features: int,
-    random_state: RandomState,
-) -> Advice:
-    """Compare estimates with the covariance of held-out rows."""
+        return advise_by_prediction(
+            X,
+            y,
+            groups=groups,
+            task=task,
+            covariances=covariances,
+            max_rows=max_rows,
+            n_jobs=n_jobs,
+            random_state=random_state,  # type: ignore[arg-type]  # which it checks
+        )
+    if not (groups is None and task is None and covariances is None):
+        raise ValueError("advise: groups=, task= and covariances= need y, the target.")
     n_splits = check_integer(n_splits, "n_splits must be an integer >= 1", 1)
     max_features = check_integer(max_features, "max_features must be an integer >= 2", 2)
     tolerance = non_negative(tolerance, "tolerance")
     budget = 1.0 if density is None else unit_interval(density, "density")
     rng = generator(random_state)
     Z, n_features, notes = _standardised(X, max_features, rng)
-    # The universal threshold grows with log N: a factor found for some of the features is restated for all of them.
+    # The universal threshold grows with log N: a factor for some of the features is restated for all of them.
     options = candidates(_MOST if density is None else budget, math.sqrt(math.log(Z.shape[1]) / math.log(n_features)))
     table = _cross_validated(options, Z, n_splits, rng)
 
-    whole = Part.of(Z, rng)
+    whole = Sample.of(Z, rng)
     spectrum = noise_spectrum(whole.R, len(Z))
     related = related_share(whole.R, whole.theta, len(Z))
     cv = min(
@@ -254,7 +240,7 @@ def _by_covariance(
 
 
 def _standardised(X: DataLike, max_features: int, rng: np.random.Generator) -> tuple[np.ndarray, int, tuple[str, ...]]:
-    """Return the features that are looked at, standardised; the number of all features; notes on what is left out."""
+    """Return the examined features, standardised; the number of all features; notes on those left out."""
     X = data(X, "advise").astype(np.float64)
     n = X.shape[1]
     if len(X) < _MIN_SAMPLES:
@@ -268,9 +254,12 @@ def _standardised(X: DataLike, max_features: int, rng: np.random.Generator) -> t
     if X.shape[1] < 2:
         raise ValueError(f"advise needs at least 2 features that are not constant, got {X.shape[1]}.")
     if X.shape[1] > max_features:
-        notes.append(f"{max_features} of the {n} features are looked at, drawn at random (max_features).")
+        notes.append(f"{max_features} of the {n} features are examined, drawn at random (max_features).")
         X = X[:, np.sort(rng.choice(X.shape[1], max_features, replace=False))]
-    return Standardizer.fit(X, np.ones(len(X)))(X), n, tuple(notes)
+    share = np.full(len(X), 1 / len(X))
+    centred = centre(X.reshape(len(X), -1), share)
+    scale = np.where(centred.constant, 1.0, deviation(centred, share) / centred.unit)
+    return (centred.rest / scale).reshape(X.shape), n, tuple(notes)
 
 
 def _cross_validated(options: list[Candidate], Z: np.ndarray, n_splits: int, rng: np.random.Generator) -> Records:
@@ -278,10 +267,10 @@ def _cross_validated(options: list[Candidate], Z: np.ndarray, n_splits: int, rng
     totals, sizes = np.zeros((len(options), 3)), np.zeros(2)
     for split in range(n_splits):
         if split % _FOLDS == 0:
-            # In folds every sample, outliers included, is held out equally often.
+            # Folds hold out every sample equally often, outliers included.
             fold = rng.permutation(len(Z)) % _FOLDS
         held_out = fold == split % _FOLDS
-        train, test = Part.of(Z[~held_out], rng), Part.of(Z[held_out], rng, for_fitting=False)
+        train, test = Sample.of(Z[~held_out], rng), Sample.of(Z[held_out], rng, for_fitting=False)
         totals += [held_out_error(option, train, test) for option in options]
         sizes += ((test.R @ test.R) * test.R).sum(), (test.R**2).sum()
     errors = np.sqrt(totals[:, :2] / sizes)

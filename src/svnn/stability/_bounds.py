@@ -18,8 +18,8 @@ from svnn.stability._spectrum import FAILURE, ROUNDING, Spectrum, frobenius, lan
 
 #: Up to this size the difference of two filter banks is formed as a matrix.
 _BLOCK_LIMIT = 512
-#: Lanczos steps on the difference of two banks: fewer than the least would say nothing. The most are limited by the
-#: multiplications and the bytes that they may take.
+#: Lanczos steps on the difference of two banks: fewer than the minimum give no useful bound. The maximum is also
+#: limited by the number of multiplications and bytes.
 _MIN_STEPS, _MAX_STEPS, _MULTIPLICATIONS, _BYTES = 20, 64, 5.6e10, 2**28
 
 
@@ -48,7 +48,7 @@ def filter_bound(h: FilterLike, A: MatrixLike, B: MatrixLike, deterministic: boo
               \le P^2 \sum_{ij} (u_i^T v_j)^2 (\lambda_i - \mu_j)^2 = P^2 \|A - B\|_F^2
 
     with P the :func:`svnn.stability.lipschitz` constant on an interval that covers the eigenvalues of both. Neither
-    a gap between eigenvalues nor a small perturbation is needed; this takes the place of Prop. 2 of the paper. For a
+    a gap between eigenvalues nor a small perturbation is needed; this replaces Prop. 2 of the paper. For a
     bank the same holds with :math:`\sup \|W'(\lambda)\|_F`.
 
     Examples
@@ -101,7 +101,7 @@ def stochastic_bound(
     \tilde C_{r-1} \cdots \tilde C_1 x` has uncorrelated terms, and for any y
     independent of it :math:`E\|(\tilde C_r - C_m) y\|^2 = \sum_{ij} V_{ij} E[y_j^2] \le v E\|y\|^2`. Without the
     division by p the error has a bias, of order :math:`(1-p)^2`, that the term :math:`P_{gi}^2 Q` of Thm. 5 leaves
-    out; this bound takes the place of that theorem.
+    out; this bound replaces that theorem.
 
     Examples
     --------
@@ -129,7 +129,7 @@ def stochastic_bound(
 def bank_change(
     h: np.ndarray, A: Matrix, B: Matrix, spectra: Sequence[Spectrum], deterministic: bool = False
 ) -> tuple[float, float]:
-    r"""Return a bound on the norm of the change of a filter bank, and the probability that it adds to fail.
+    r"""Return a bound on the norm of the change of a filter bank, and the probability that the bound fails.
 
     Parameters
     ----------
@@ -147,8 +147,8 @@ def bank_change(
       the change is :math:`(u_i^T v_j)(W(\lambda_i) - W(\mu_j))`;
     - :math:`\sum_k \|T_k\|_2 \sum_j \|B - m\|^j \|B - A\| \|A - m\|^{k-1-j}`,
       :math:`T_k` the coefficients around m, for m = 0 and for the middle of the spectra;
-    - what Lanczos iterations on :math:`\Delta^T \Delta` give, unless they take too many multiplications: after k steps
-      :math:`\|\Delta\|^2 \le \theta / (1 - \epsilon)` with the probability of :meth:`Spectrum.of`.
+    - the result of Lanczos iterations on :math:`\Delta^T \Delta`, unless they take too many multiplications: after k
+      steps :math:`\|\Delta\|^2 \le \theta / (1 - \epsilon)` with the probability of :meth:`Spectrum.of`.
     """
     first, second, change = spectra
     if len(h) == 1 or change.norm == 0:
@@ -169,7 +169,7 @@ def bank_change(
 
 
 def _formed_change(h: np.ndarray, A: Matrix, B: Matrix) -> float:
-    """Return the norm of the change of a bank, which is formed as a matrix."""
+    """Return the norm of the change of a bank from its matrix."""
     A, B = (C if isinstance(C, np.ndarray) else C.toarray() for C in (A, B))
     powers = [A, B]
     block = np.zeros((A.shape[0], h.shape[2], A.shape[0], h.shape[1]))
@@ -182,7 +182,7 @@ def _formed_change(h: np.ndarray, A: Matrix, B: Matrix) -> float:
 
 
 def _lanczos_steps(h: np.ndarray, A: Matrix, B: Matrix) -> int:
-    """Return how many Lanczos steps on the change of a bank the limits allow."""
+    """Return the number of Lanczos steps on the change of a bank that the limits allow."""
     n, narrow = A.shape[0], min(h.shape[1:])
     nonzeros = [np.count_nonzero(C if isinstance(C, np.ndarray) else C.data) for C in (A, B)]
     entries = sum(min(SPARSE_COST * count, n * n) for count in nonzeros)

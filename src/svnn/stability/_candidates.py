@@ -27,7 +27,7 @@ from svnn.functional._array import upper_values
 from svnn.functional.thresholds import RULES
 from svnn.stability._sparsification import realisation_moments
 
-#: Densities at which every kind is tried, and factors of the universal and the adaptive threshold.
+#: Densities at which every type is tried, and factors of the universal and the adaptive threshold.
 DENSITIES = (0.05, 0.1, 0.2, 0.3, 0.4, 0.5, 0.6, 0.7, 0.8, 0.9)
 HARD_SCALES = (0.0, 0.5, 0.75, 1.0, 1.25, 1.5, 1.75, 2.0, 2.5, 3.0)
 SOFT_SCALES = (0.25, 0.5, 0.75, 1.0, 1.5, 2.0)
@@ -35,13 +35,13 @@ DELTAS = (1.0, 1.5, 2.0)
 
 #: The median absolute value of a standard normal variable.
 _MEDIAN = 0.6744897501960817
-#: The mean of what a candidate makes of some rows, and the variance of every entry; None where nothing is random.
+#: The mean of a candidate's estimate and the variance of every entry, None where the estimate is not random.
 CandidateMoments: TypeAlias = tuple[np.ndarray, np.ndarray | None]
 
 
 @dataclass(frozen=True)
-class Part:
-    """Some of the rows: their correlations and, where candidates are fitted on them, what these need besides."""
+class Sample:
+    """The correlations of some rows and, for fitting, the other statistics that candidates use."""
 
     R: np.ndarray
     n_samples: int
@@ -51,8 +51,8 @@ class Part:
     _probabilities: dict[tuple[type, float], np.ndarray] = field(default_factory=dict)
 
     @classmethod
-    def of(cls, Z: np.ndarray, rng: np.random.Generator, for_fitting: bool = True) -> Part:
-        """Take the correlations of rows of shape (t, N) or (t, N, F); held-out rows need nothing else."""
+    def of(cls, Z: np.ndarray, rng: np.random.Generator, for_fitting: bool = True) -> Sample:
+        """Compute the statistics of rows of shape (t, N) or (t, N, F), for held-out rows only the correlations."""
         mean, C, _ = sample_moments(Z)
         sd = np.sqrt(np.clip(C.diagonal(), 0, None))
         sd = np.where(sd > 0, sd, 1.0)
@@ -70,20 +70,21 @@ class Part:
         return universal_threshold(self.n_samples, max(len(self.R), 2), scale)
 
     def probabilities(self, cls: type, density: float) -> np.ndarray:
-        """Return the probabilities with which ACV or RCV keeps entries; the biased and the unbiased one share them."""
+        """Return the probabilities with which ACV or RCV keeps entries, the same with and without ``unbiased``."""
         if (cls, density) not in self._probabilities:
-            found = acv_probabilities(self.R, density) if cls is ACV else rcv_probabilities(self.R, density, self.rng)
-            self._probabilities[cls, density] = found
+            self._probabilities[cls, density] = (
+                acv_probabilities(self.R, density) if cls is ACV else rcv_probabilities(self.R, density, self.rng)
+            )
         return self._probabilities[cls, density]
 
 
 class Candidate(NamedTuple):
-    """An estimator, its name, its kind, and a function that says what it would make of some rows."""
+    """An estimator, its name and type, and a function that returns the moments of its estimate from a sample."""
 
     estimator: BaseEstimator
     label: str
     kind: str
-    moments: Callable[[Part], CandidateMoments]
+    moments: Callable[[Sample], CandidateMoments]
     density: float | None = None
     scale: float | None = None  # of a universal hard threshold
 
@@ -91,41 +92,41 @@ class Candidate(NamedTuple):
 def candidates(budget: float, factor: float = 1.0) -> list[Candidate]:
     """Return the sparsifiers, at densities up to ``budget``, and the dense references.
 
-    The factors of universal thresholds are multiplied by ``factor``, where only some of the features are looked at.
+    ``factor`` multiplies the scales of universal thresholds, for data with some of the features only.
     """
-    found = [
-        Candidate(SampleCovariance(), "SampleCovariance()", "dense", lambda part: (part.R, None), 1.0),
+    options = [
+        Candidate(SampleCovariance(), "SampleCovariance()", "dense", lambda sample: (sample.R, None), 1.0),
         Candidate(LedoitWolf(), "LedoitWolf()", "dense", _shrunk, 1.0),
     ]
     for cls, rule, scales in ((HardThreshold, "hard", HARD_SCALES), (SoftThreshold, "soft", SOFT_SCALES)):
         for s in scales:
             one = _candidate(cls, {"scale": round(s * factor, 3)}, "threshold", _universal(s, rule))
-            found.append(one._replace(scale=s) if rule == "hard" else one)
+            options.append(one._replace(scale=s) if rule == "hard" else one)
     for rule in ("hard", "soft"):
         for s in DELTAS:
             parameters: dict[str, float | str] = {"delta": round(s * factor, 3), "rule": rule}
-            found.append(_candidate(AdaptiveThreshold, parameters, "threshold", _universal(s, rule, adaptive=True)))
+            options.append(_candidate(AdaptiveThreshold, parameters, "threshold", _universal(s, rule, adaptive=True)))
     for d in sorted({*(d for d in DENSITIES if d < budget), budget}):
-        found.append(_candidate(HardThreshold, {"density": d}, "threshold", _hard_at(d), d))
-        found.append(_candidate(SoftThreshold, {"density": d}, "threshold", _soft_at(d), d))
+        options.append(_candidate(HardThreshold, {"density": d}, "threshold", _hard_at(d), d))
+        options.append(_candidate(SoftThreshold, {"density": d}, "threshold", _soft_at(d), d))
         for weights in ({}, {"unbiased": True}):
             for kind, name in ((ACV, "density"), (RCV, "p")):
-                found.append(_candidate(kind, {name: d, **weights}, "stochastic", _random(kind, d, bool(weights)), d))
-    return found
+                options.append(_candidate(kind, {name: d, **weights}, "stochastic", _random(kind, d, bool(weights)), d))
+    return options
 
 
 def _candidate(
     cls: type[BaseEstimator],
     parameters: dict[str, float | str],
     kind: str,
-    moments: Callable[[Part], CandidateMoments],
+    moments: Callable[[Sample], CandidateMoments],
     density: float | None = None,
 ) -> Candidate:
     label = f"{cls.__name__}({', '.join(f'{k}={v!r}' for k, v in parameters.items())})"
     return Candidate(cls(**parameters), label, kind, moments, density)
 
 
-class HeldOut(NamedTuple):
+class HeldOutError(NamedTuple):
     """Squared errors on held-out rows, of a shifted signal and of the matrix, and the density."""
 
     shift: float
@@ -133,10 +134,10 @@ class HeldOut(NamedTuple):
     density: float
 
 
-def held_out_error(candidate: Candidate, train: Part, test: Part) -> HeldOut:
+def held_out_error(candidate: Candidate, train: Sample, test: Sample) -> HeldOutError:
     r"""Return the exact expected errors of a candidate fitted on ``train``, against ``test``.
 
-    :math:`C_m` is the mean and V the variance of every entry of what the candidate makes of the training part, C the
+    :math:`C_m` is the mean and V the variance of every entry of the candidate's estimate from ``train``, C the
     held-out correlations, and the signals have :math:`\mathbb E[xx^\top] = C`:
 
     .. math:: \mathbb E\|\tilde Cx - Cx\|^2 = \operatorname{tr}((C_m - C) C (C_m - C)) + \sum_{ij} v_{ij} c_{jj}, \qquad
@@ -152,41 +153,41 @@ def held_out_error(candidate: Candidate, train: Part, test: Part) -> HeldOut:
     density = candidate.density
     if density is None:
         density = (np.count_nonzero(mean) - np.count_nonzero(mean.diagonal())) / max(n * (n - 1), 1)
-    return HeldOut(shift, frobenius, float(density))
+    return HeldOutError(shift, frobenius, float(density))
 
 
-def _shrunk(part: Part) -> tuple[np.ndarray, None]:
+def _shrunk(sample: Sample) -> tuple[np.ndarray, None]:
     # On the scale of correlations the mean of the variances is one, which the diagonal keeps.
-    R = (1 - part.shrinkage) * part.R
-    np.fill_diagonal(R, part.R.diagonal())
+    R = (1 - sample.shrinkage) * sample.R
+    np.fill_diagonal(R, sample.R.diagonal())
     return R, None
 
 
-def _universal(scale: float, rule: str, adaptive: bool = False) -> Callable[[Part], CandidateMoments]:
-    def moments(part: Part) -> tuple[np.ndarray, None]:
-        threshold = part.universal(scale)
-        return RULES[rule](part.R, threshold * np.sqrt(part.theta) if adaptive else threshold), None
+def _universal(scale: float, rule: str, adaptive: bool = False) -> Callable[[Sample], CandidateMoments]:
+    def moments(sample: Sample) -> tuple[np.ndarray, None]:
+        threshold = sample.universal(scale)
+        return RULES[rule](sample.R, threshold * np.sqrt(sample.theta) if adaptive else threshold), None
 
     return moments
 
 
-def _hard_at(density: float) -> Callable[[Part], CandidateMoments]:
-    return lambda part: (np.where(largest_pairs(part.R, density), part.R, 0.0), None)
+def _hard_at(density: float) -> Callable[[Sample], CandidateMoments]:
+    return lambda sample: (np.where(largest_pairs(sample.R, density), sample.R, 0.0), None)
 
 
-def _soft_at(density: float) -> Callable[[Part], CandidateMoments]:
-    return lambda part: (soft_threshold(part.R, threshold_for_density(part.R, density)), None)
+def _soft_at(density: float) -> Callable[[Sample], CandidateMoments]:
+    return lambda sample: (soft_threshold(sample.R, threshold_for_density(sample.R, density)), None)
 
 
-def _random(cls: type, density: float, unbiased: bool) -> Callable[[Part], CandidateMoments]:
-    return lambda part: realisation_moments(part.R, part.probabilities(cls, density), unbiased)
+def _random(cls: type, density: float, unbiased: bool) -> Callable[[Sample], CandidateMoments]:
+    return lambda sample: realisation_moments(sample.R, sample.probabilities(cls, density), unbiased)
 
 
 # -- does the covariance look sparse? ---------------------------------------------------------------
 
 
 def marchenko_pastur_edge(n_samples: float, n_features: int, variance: float = 1.0) -> float:
-    r"""Return the largest eigenvalue that noise alone gives a sample covariance.
+    r"""Return the largest eigenvalue of the sample covariance of independent features.
 
     .. math:: \lambda_+ = \sigma^2 \left(1 + \sqrt{N / t}\right)^2
 
@@ -225,10 +226,10 @@ def marchenko_pastur_edge(n_samples: float, n_features: int, variance: float = 1
 
 
 class NoiseSpectrum(NamedTuple):
-    """The eigenvalues of a correlation matrix that noise does not explain.
+    """The eigenvalues of a correlation matrix above those of pure noise.
 
-    ``n_above`` of them are larger than ``edge``, the largest that pure noise would give, and carry the share
-    ``variance_above`` of the variance. ``spread`` is the share of the pairs over which their part of the correlations
+    ``n_above`` of them are larger than ``edge``, the largest of pure noise, and explain the share ``variance_above``
+    of the variance. ``spread`` is the share of the pairs over which their part of the correlations
     extends: near 1 for factors that all features share, the density of the blocks for blocks, 0 where no eigenvalue
     is above the edge.
     """
@@ -256,8 +257,8 @@ def noise_spectrum(R: np.ndarray, n_samples: float) -> NoiseSpectrum:
     With :math:`L = \sum_{\lambda_k > \lambda_+} (\lambda_k - 1) v_k v_k^\top`, the part of R above the edge, the
     spread is the participation ratio of its off-diagonal entries,
     :math:`(\sum |l_{ij}|)^2 / (M \sum l_{ij}^2)` over the M pairs. It is 1 where all entries are alike, and
-    :math:`2/\pi` for Gaussian ones. Eigenvectors of close eigenvalues mix in any way, and single ones say little; the
-    spread does not depend on that.
+    :math:`2/\pi` for Gaussian ones. Eigenvectors of close eigenvalues are not unique; the spread does not depend
+    on their choice.
 
     Examples
     --------
@@ -299,8 +300,8 @@ def related_share(R: np.ndarray, theta: np.ndarray, n_samples: float) -> float:
     With :math:`z_{ij} = r_{ij} \sqrt{t/\theta_{ij}}`, half of the pairs that are not related have
     :math:`|z_{ij}| < 0.674`, the median absolute value of a standard normal variable; of the related ones few do, as t
     grows. Twice the share of such pairs therefore estimates the share of unrelated ones (Storey 2002). It is too large
-    rather than too small: relations too weak for t samples are not seen. With :math:`\theta_{ij}` this holds for heavy
-    tails and for rows that are loud or quiet as a whole, too.
+    rather than too small: relations that are too weak for t samples are not detected. With :math:`\theta_{ij}` this
+    also holds for heavy tails and for rows whose scale varies.
 
     References
     ----------

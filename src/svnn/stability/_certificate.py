@@ -17,8 +17,8 @@ from svnn.stability._bounds import bank_change
 from svnn.stability._inputs import check_numbers
 from svnn.stability._network import (
     Layer,
+    ModelParts,
     Network,
-    Parts,
     Shifts,
     activation_slope,
     apply_bank,
@@ -43,7 +43,7 @@ class LayerTerms:
     gain, gain_hat : float
         Bounds on :math:`\|B_l(C)\|` and :math:`\|B_l(\hat C)\|`.
     bias : float
-        Norm of what the layer adds to every signal, :math:`\sqrt N \|b_l\|`.
+        Norm of the bias that the layer adds to every signal, :math:`\sqrt N \|b_l\|`.
     norm : float
         :math:`n_l`, the norm of the output of the layer on C: a bound, or with signals the exact value.
     error : float
@@ -80,7 +80,7 @@ class Certificate:
         The number that both covariances are divided by.
     failure_probability : float
         Probability that some Lanczos bound is too small. It is 0 with ``deterministic=True``, and for small networks
-        on few features, where nothing is estimated; it is always below 1e-10.
+        on few features, where all norms are computed; it is always below 1e-10.
     per_sample : ndarray of shape (t,) or None
         The bound on the output for each signal, where signals are given.
     members : tuple of Certificate
@@ -162,7 +162,7 @@ def certificate(
                      + \|B_l(\hat C)\|\, e_{l-1} \big), \qquad e_0 = 0,
 
     bound the norm of the output of layer l and its change; biases cancel in the latter. The readout
-    and the MLP head multiply :math:`e_L` by their Lipschitz constants. This takes the place of the bound
+    and the MLP head multiply :math:`e_L` by their Lipschitz constants. This replaces the bound
     :math:`L F^{L-1} \beta` of Thm. 2, which needs filters of gain at most 1.
 
     Both covariances are divided by the same number, so that the same filters are compared. For an estimator this is
@@ -194,7 +194,7 @@ def certificate(
 
 
 def _of_network(
-    parts: Parts,
+    parts: ModelParts,
     network: SVNN,
     shifts: Shifts,
     spectra: list[Spectrum],

@@ -16,6 +16,7 @@ from svnn.functional._array import generator, is_torch, to_numpy, unit_interval
 from svnn.functional._matrix import numpy_matrix
 from svnn.operators import CovarianceOperator
 from svnn.stability._inputs import check_integer, data
+from svnn.stability._network import trained_use
 from svnn.stability._records import Records
 from svnn.stability._spectrum import frobenius, spectral_norm
 
@@ -54,7 +55,7 @@ def stability_curve(
     random_state: RandomState = None,
     verbose: bool = False,
 ) -> Records:
-    r"""Measure how far a trained network moves when its covariance is estimated anew.
+    r"""Measure how far the outputs of a trained network move when its covariance is estimated from other rows.
 
     Give exactly one of ``sizes``, ``levels`` and ``dimensions``: the axis of the curve.
 
@@ -66,11 +67,11 @@ def stability_curve(
         Where outputs are compared.
     estimator : covariance estimator or name
         Estimates the covariance of rows of ``X_pool``, on the scale of the standardised features of the model. Its
-        ``random_state``, where it has one, is set anew for every repeat.
+        ``random_state``, if it has one, is set for every repeat.
     X_pool : array or data frame of shape (T, N) or (T, N, F)
-        The rows that samples are drawn from; better not those of ``X_test``.
+        The rows that samples are drawn from, preferably other rows than those of ``X_test``.
     sizes : sequence of int, optional
-        Numbers of rows. The covariance is estimated from so many rows of the pool, drawn without replacement.
+        Numbers of rows of the pool, drawn without replacement, from which the covariance is estimated.
     levels : sequence of float in [0, 1], optional
         Sparsification levels. Each is set as the parameter ``density`` or ``p`` of the estimator, which is fitted on
         the whole pool.
@@ -134,14 +135,17 @@ def stability_curve(
     if len(given) != 1:
         raise ValueError(f"give exactly one of sizes, levels and dimensions, got {' and '.join(given) or 'none'}.")
     if n_samples is not None and dimensions is None:
-        raise ValueError("n_samples goes with dimensions only; elsewhere the axis says how many rows there are.")
+        raise ValueError("n_samples is for dimensions only; with sizes and levels the axis sets the number of rows.")
     repeats = check_integer(repeats, "repeats must be an integer >= 1", 1)
     if np.ndim(X_pool) not in (2, 3):
         raise ValueError(f"X_pool must have shape (T, N) or (T, N, F), got {np.shape(X_pool)}.")
     pool = data(X_pool, "stability_curve")
-    X_test = to_numpy(X_test) if is_torch(X_test) else X_test  # a frame stays one: the model knows its columns
+    X_test = to_numpy(X_test) if is_torch(X_test) else X_test  # frames keep their columns, which the model checks
+    y = None if y_test is None else to_numpy(y_test)
+    if y is not None and len(y) != np.shape(X_test)[0]:
+        raise ValueError(f"y_test has {len(y)} rows, X_test has {np.shape(X_test)[0]}; they must agree.")
     rows, features = pool.shape[:2]
-    # Without a reference of its own the whole pool is compared with: a sample must be less than that.
+    # Without a reference the estimate on the whole pool is the reference: a sample must be smaller than the pool.
     most = rows if reference is not None else rows - 1
     estimator = resolve(estimator)
     base = None if reference is None else numpy_matrix(reference, "reference")
@@ -155,13 +159,18 @@ def stability_curve(
     else:
         (n,) = _counts([rows // 2 if n_samples is None else n_samples], "n_samples", most, "rows of X_pool")
         points = [Point(estimator, n, d) for d in _counts(values, "dimensions", features, "features of X_pool")]
-    curve = Curve(model, X_test, pool, y_test, estimator if base is None else base)
+    reference = estimator if base is None else base
     seeds = generator(random_state).integers(2**31, size=repeats).tolist()
+    whole = None if dimensions is not None else _run(model, reference, seeds[0], pool, X_test)
     table = Records()
     with progress("stability curve", len(points) * len(seeds), verbose) as advance:
         for point in points:
             for repeat, seed in enumerate(seeds):
-                table.append(curve.record(point, repeat, seed))
+                before, after = _draw(model, point, reference, whole, seed, pool, X_test)
+                n = after.shift.shape[0]
+                place = {"n_samples": point.n_samples, "n_features": n, "level": point.level}
+                changes = _changes(before, after, is_classifier(model), y)
+                table.append({**place, "repeat": repeat, "seed": seed, **changes})
                 advance()
     return table
 
@@ -187,7 +196,7 @@ def _at_level(estimator: BaseEstimator, level: float) -> BaseEstimator:
 
 
 class Point(NamedTuple):
-    """A point of the axis: the estimator, how many rows it sees and, where not all, how many features."""
+    """A point of the axis: the estimator, its number of rows and, where not all are used, of features."""
 
     estimator: BaseEstimator
     n_samples: int
@@ -195,8 +204,8 @@ class Point(NamedTuple):
     level: float = np.nan
 
 
-class Outputs(NamedTuple):
-    """A network on a covariance, that covariance, and what the network makes of the test rows."""
+class Run(NamedTuple):
+    """A network on a covariance, that covariance, and the embeddings and predictions of the test rows."""
 
     network: Movable
     shift: Matrix
@@ -204,73 +213,32 @@ class Outputs(NamedTuple):
     predictions: np.ndarray
 
 
-class Curve:
-    """What all points share: the model, the data, and the reference, which is a matrix or an estimator."""
+def _draw(
+    model: Movable,
+    point: Point,
+    reference: Matrix | BaseEstimator,
+    whole: Run | None,
+    seed: int,
+    X_pool: np.ndarray,
+    X_test: DataLike,
+) -> tuple[Run, Run]:
+    """Draw rows, and features where the point has fewer than all; run the network on the reference and the estimate.
 
-    def __init__(
-        self,
-        model: Movable,
-        X_test: DataLike,
-        X_pool: np.ndarray,
-        y_test: ColumnLike | None,
-        reference: Matrix | BaseEstimator,
-    ) -> None:
-        self.model, self.reference = model, reference
-        self.X_test, self.X_pool = X_test, X_pool
-        self.y_test = None if y_test is None else to_numpy(y_test)
-        if self.y_test is not None and len(self.y_test) != np.shape(X_test)[0]:
-            raise ValueError(f"y_test has {len(self.y_test)} rows, X_test has {np.shape(X_test)[0]}; they must agree.")
-        self._base: Outputs | None = None
-
-    def record(self, point: Point, repeat: int, seed: int) -> dict[str, float]:
-        """Draw rows, and features where the point asks for that, and compare with the reference."""
-        rng = np.random.default_rng(seed)
-        X_test, X_pool, reference = self.X_test, self.X_pool, self.reference
-        order = rng.permutation(len(X_pool))
-        if point.n_features is None:
-            if self._base is None:
-                self._base = _run(self.model, reference, seed, X_pool, X_test)
-            base = self._base
-        else:
-            chosen = np.sort(rng.choice(X_pool.shape[1], point.n_features, replace=False))
-            X_test, X_pool = np.asarray(X_test)[:, chosen], X_pool[:, chosen]
-            reference = reference if hasattr(reference, "fit") else reference[chosen][:, chosen]
-            base = _run(self.model, reference, seed, X_pool, X_test)
-        # The samples of one seed are nested: each is the first n rows of the same order.
-        drawn = X_pool[order[: point.n_samples]]
-        # The network moves from the reference, not from the model: both matrices are then divided by the same number.
-        moved = _run(base.network, point.estimator, seed, drawn, X_test)
-        labels = {
-            "n_samples": point.n_samples,
-            "n_features": moved.shift.shape[0],
-            "level": point.level,
-            "repeat": repeat,
-            "seed": seed,
-        }
-        return labels | self._changes(base, moved)
-
-    def _changes(self, base: Outputs, moved: Outputs) -> dict[str, float]:
-        change = moved.embeddings - base.embeddings
-        difference = moved.shift - base.shift
-        changes = {
-            "embedding_error": _ratio(frobenius(change), frobenius(base.embeddings)),
-            "embedding_distance": float(np.linalg.norm(change, axis=(1, 2)).mean()),
-            "prediction_change": self._difference(moved.predictions, base.predictions),
-            "covariance_error": _ratio(spectral_norm(difference), spectral_norm(base.shift)),
-            "covariance_error_fro": _ratio(frobenius(difference), frobenius(base.shift)),
-            "density": _density(moved.shift),
-        }
-        if self.y_test is not None:
-            before, after = (self._difference(o.predictions, self.y_test) for o in (base, moved))
-            changes |= {"task_error": after, "task_change": after - before}
-        return changes
-
-    def _difference(self, a: np.ndarray, b: np.ndarray) -> float:
-        """Return the mean absolute difference of numbers, or the share of labels that differ."""
-        return float(np.mean(a != b) if is_classifier(self.model) else np.mean(abs(a - b.reshape(a.shape))))
+    ``whole`` is the run on the reference with all features.
+    """
+    rng = np.random.default_rng(seed)
+    # The samples of one seed are nested: each is the first n rows of the same order.
+    rows = rng.permutation(len(X_pool))[: point.n_samples]
+    if whole is None:
+        chosen = np.sort(rng.choice(X_pool.shape[1], point.n_features, replace=False))
+        X_test, X_pool = np.asarray(X_test)[:, chosen], X_pool[:, chosen]
+        reference = reference if hasattr(reference, "fit") else reference[chosen][:, chosen]
+        whole = _run(model, reference, seed, X_pool, X_test)
+    # The network moves from the reference, not from the model: both matrices are then divided by the same number.
+    return whole, _run(whole.network, point.estimator, seed, X_pool[rows], X_test)
 
 
-def _run(network: Movable, covariance: Matrix | BaseEstimator, seed: int, X: np.ndarray, X_test: DataLike) -> Outputs:
+def _run(network: Movable, covariance: Matrix | BaseEstimator, seed: int, X: np.ndarray, X_test: DataLike) -> Run:
     """Run a network on a covariance; an estimator gets the seed, and is fitted on ``X``."""
     if hasattr(covariance, "fit"):
         covariance = clone(covariance, safe=False)
@@ -278,9 +246,29 @@ def _run(network: Movable, covariance: Matrix | BaseEstimator, seed: int, X: np.
             covariance.set_params(random_state=seed)
     network = network.on(covariance, X=X)
     # The logarithm of a covariance has no zeros; what is compared is the covariance itself.
-    logarithm = getattr(network, "_trained_with", {}).get("use") == "log"
-    shift = getattr(network, "covariance_" if logarithm else "operator_")
-    return Outputs(network, numpy_matrix(shift), network.embed(X_test), network.predict(X_test))
+    shift = getattr(network, "covariance_" if trained_use(network) == "log" else "operator_")
+    return Run(network, numpy_matrix(shift), network.embed(X_test), network.predict(X_test))
+
+
+def _changes(before: Run, after: Run, labels: bool, y: np.ndarray | None) -> dict[str, float]:
+    """Return the columns of the table that compare two runs; ``labels`` says whether predictions are classes."""
+
+    def difference(a: np.ndarray, b: np.ndarray) -> float:
+        return float(np.mean(a != b) if labels else np.mean(abs(a - b.reshape(a.shape))))
+
+    moved, change = after.embeddings - before.embeddings, after.shift - before.shift
+    columns = {
+        "embedding_error": _ratio(frobenius(moved), frobenius(before.embeddings)),
+        "embedding_distance": float(np.linalg.norm(moved, axis=(1, 2)).mean()),
+        "prediction_change": difference(after.predictions, before.predictions),
+        "covariance_error": _ratio(spectral_norm(change), spectral_norm(before.shift)),
+        "covariance_error_fro": _ratio(frobenius(change), frobenius(before.shift)),
+        "density": _density(after.shift),
+    }
+    if y is not None:
+        error = difference(after.predictions, y)
+        columns |= {"task_error": error, "task_change": error - difference(before.predictions, y)}
+    return columns
 
 
 def _ratio(a: float, b: float) -> float:

@@ -19,7 +19,7 @@ _SYMMETRIC_PRODUCT_LIMIT = 4096
 
 
 class ErrorSplit(float):
-    """An expected squared error, a float, that knows its two parts: ``bias`` and ``variance``.
+    """An expected squared error, a float, with its two parts ``bias`` and ``variance``.
 
     Examples
     --------
@@ -103,9 +103,9 @@ def expected_error(
               = \underbrace{\|(h(C_m) - h(\hat C))x\|^2}_\text{bias}
               + \underbrace{\sum_{r=1}^K \operatorname{tr}(G_r T(S_{r-1}) G_r)}_\text{variance}.
 
-    The r-th term of the variance is what the r-th realisation adds, :math:`G_r(\tilde C_r - C_m)` of what has
-    come through the realisations before. A realisation deviates from :math:`C_m` by a matrix of mean zero, so the
-    terms are uncorrelated. T is its own adjoint, so the sum can be run from either end. The cost is
+    The r-th term is the variance that the r-th realisation adds: that of :math:`G_r(\tilde C_r - C_m)` applied to the
+    signal after the first r - 1 shifts. A realisation deviates from :math:`C_m` by a matrix of mean zero, so the
+    terms are uncorrelated. T is its own adjoint, so the sum can be computed from either end. The cost is
     :math:`O(K N^3)`, for a bank with several inputs :math:`O(K^2 N^3)`. As :math:`p \to 1` the bias is of order
     :math:`(1-p)^2`, the variance of order :math:`1-p`.
 
@@ -184,7 +184,7 @@ def matrix_powers(C: np.ndarray, K: int) -> np.ndarray:
 
 
 def square(A: np.ndarray, out: np.ndarray | None = None) -> np.ndarray:
-    """Return ``A Aᵀ``, at half the work of a product where BLAS may see that it is symmetric."""
+    """Return ``A Aᵀ``, at half the work of a product where BLAS can use its symmetry."""
     return np.matmul(A, A.T if len(A) <= _SYMMETRIC_PRODUCT_LIMIT else A.T.copy(), out=out)
 
 
@@ -193,7 +193,7 @@ def independent_variance(s: Signals, powers: np.ndarray, V: np.ndarray) -> float
 
     ``powers`` of C reach up to K - 1 at least, and up to 2 for white signals. :math:`G_r^2` is a polynomial in C with
     coefficients :math:`\sum_{k+l=2r+j} h_k h_l`. With :math:`L(S) = C S C + T(S)`, its own adjoint too, the r-th term
-    is :math:`\langle L^{r-2} T(G_r^2), L(S_0) \rangle`: one step is taken by the signals, which are few, the others by
+    is :math:`\langle L^{r-2} T(G_r^2), L(S_0) \rangle`: L is applied once to the moment of the signals, otherwise to
     matrices that do not depend on them.
     """
     coefficients = _squared_responses(s.W)
@@ -250,7 +250,7 @@ def _squared_responses(W: np.ndarray) -> list[np.ndarray]:
 
 
 def _polynomial(m: np.ndarray, powers: np.ndarray) -> np.ndarray:
-    """Return ``sum_j m_j C^j`` up to twice the highest power there is, with one product at most."""
+    """Return ``sum_j m_j C^j``, j up to twice the highest given power, with one product at most."""
     low, high = m[: len(powers)], m[len(powers) :]
     result = np.tensordot(low, powers[: len(low)], 1)
     if len(high):

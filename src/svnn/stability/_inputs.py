@@ -1,4 +1,4 @@
-"""What the functions of this package take, checked in one place: filters, matrices, tables, intervals, numbers."""
+"""Checks of arguments: filters, matrices, tables, intervals, numbers."""
 
 from __future__ import annotations
 
@@ -40,7 +40,7 @@ def numbers_in(values: DataLike) -> np.ndarray:
 
 
 def dense(C: MatrixLike, name: str = "C") -> np.ndarray:
-    """Return a symmetric matrix as an ndarray in float64, which may be the caller's own."""
+    """Return a symmetric matrix as an ndarray in float64; it may share memory with the argument."""
     matrix = numpy_matrix(C, name)
     return matrix if isinstance(matrix, np.ndarray) else matrix.toarray()
 
@@ -63,7 +63,7 @@ def samples(X: DataLike, n: int) -> np.ndarray:
 
 
 def data(X: DataLike, caller: str) -> np.ndarray:
-    """Return data of shape (t, N) or (t, N, F) as an array; what is wrong with it is said in the name of ``caller``."""
+    """Return data of shape (t, N) or (t, N, F) as an array; errors name the function ``caller``."""
     return to_numpy(check_data(type(caller, (BaseEstimator,), {})(), X))
 
 
@@ -86,7 +86,7 @@ def check_numbers(least: float, **values: float) -> None:
 
 
 def check_integer(value: object, wanted: str, least: int, most: float = np.inf) -> int:
-    """Return an integer from ``least`` to ``most``; ``wanted`` is what an error says, before "got …"."""
+    """Return an integer from ``least`` to ``most``; ``wanted`` is the start of the error message."""
     if isinstance(value, Integral) and not isinstance(value, bool) and least <= int(value) <= most:
         return int(value)
     raise ValueError(f"{wanted}, got {value!r}.")

@@ -18,7 +18,7 @@ from svnn.stability._inputs import FilterLike, ProbabilityLike, check_integer, d
 from svnn.stability._network import FittedNetwork
 from svnn.stability._sparsification import Signals, entries, signals_for
 
-#: Dense realisations are drawn together as long as they hold at most so many values.
+#: The largest number of values of dense realisations that are drawn together.
 _BATCH_VALUES = 2**20
 
 
@@ -55,8 +55,8 @@ def monte_carlo_error(
     Parameters
     ----------
     h, C, P, x, moment, reference, shared, unbiased
-        As :func:`svnn.stability.expected_error` takes them, but ``shared`` works for any K. A sparse ``C`` is never
-        made dense.
+        As for :func:`svnn.stability.expected_error`, but ``shared`` works for any K. A sparse ``C`` is never made
+        dense.
     n_draws : int, default=1000
         At least 2. A draw is a realisation for each of the K shifts, or one for all of them with ``shared=True``.
     random_state : int, Generator or None
@@ -69,7 +69,7 @@ def monte_carlo_error(
     Notes
     -----
     The mean of :math:`\|H(\hat C)x - H(\tilde C)x\|^2` over independent draws is unbiased, and its standard error is
-    the standard deviation of the draws over :math:`\sqrt n`. Without ``x`` every draw has a signal of its own,
+    the standard deviation of the draws over :math:`\sqrt n`. Without ``x`` every draw has another signal,
     :math:`x = Fz` with random signs z and :math:`FF^\top = \mathbb E[xx^\top]`.
 
     With ``unbiased=True`` entries of small probability are rare and large: the errors then have a heavy tail, and
@@ -177,7 +177,7 @@ def monte_carlo_network(
 
 
 def check_draws(n_draws: int) -> int:
-    """Return the number of draws or say what is wrong with it."""
+    """Return the number of draws, at least 2."""
     return check_integer(n_draws, "n_draws must be an integer of at least 2, for a standard error", 2)
 
 
@@ -238,7 +238,7 @@ def _root(S: np.ndarray) -> np.ndarray:
     """Return F with F Fᵀ = S."""
     values, vectors = np.linalg.eigh(S)
     if values.min() < -1e-8 * abs(values).max():
-        raise ValueError(f"moment is no E[xxᵀ]: it has the negative eigenvalue {values.min():.3g}.")
+        raise ValueError(f"moment is not a second moment E[xxᵀ]: it has the negative eigenvalue {values.min():.3g}.")
     return vectors * np.sqrt(values.clip(0))
 
 

@@ -69,7 +69,7 @@ class Shifts(NamedTuple):
 
 
 @dataclass(frozen=True)
-class Parts:
+class ModelParts:
     """A model as this room sees it.
 
     The outputs of the ``networks`` are averaged with the ``weights``; what remains to 1 is the weight of a linear
@@ -91,7 +91,7 @@ def trained_use(model: Any) -> str:
     return str(getattr(model, "_trained_with", {}).get("use", getattr(model, "use", "covariance")))
 
 
-def parts_of(model: Network) -> Parts:
+def parts_of(model: Network) -> ModelParts:
     """Take a module or a fitted estimator apart."""
     module: Any = getattr(model, "module_", model)
     if not isinstance(module, (SVNN, Members)):
@@ -100,9 +100,9 @@ def parts_of(model: Network) -> Parts:
     networks = module.networks if isinstance(module, Members) else [module]
     weights = to_numpy(module.weights)[: len(networks)] if isinstance(module, Members) else np.ones(1)
     if isinstance(model, (SVNN, Members)):
-        return Parts(networks, weights, partial(_module_signals, networks[0]))
+        return ModelParts(networks, weights, partial(_module_signals, networks[0]))
     targets = getattr(model._targets, "standardizer", None)  # labels have none
-    return Parts(
+    return ModelParts(
         networks,
         weights,
         lambda X, _: np.asarray(model._standardizer(model._signals(X)), dtype=np.float64),
@@ -112,7 +112,7 @@ def parts_of(model: Network) -> Parts:
     )
 
 
-def parts_on(model: Network, C: MatrixLike, C_hat: MatrixLike) -> tuple[Parts, Shifts]:
+def parts_on(model: Network, C: MatrixLike, C_hat: MatrixLike) -> tuple[ModelParts, Shifts]:
     """Return the parts of a model on the first covariance, and both covariances as it runs on them."""
     parts = parts_of(model)
     A, B = _matrix_of(parts, C, "C"), _matrix_of(parts, C_hat, "C_hat")
@@ -134,7 +134,7 @@ def parts_on(model: Network, C: MatrixLike, C_hat: MatrixLike) -> tuple[Parts, S
     return parts, Shifts(_fast_to_multiply(before), _fast_to_multiply(after), scale)
 
 
-def _matrix_of(parts: Parts, C: MatrixLike, name: str) -> Matrix:
+def _matrix_of(parts: ModelParts, C: MatrixLike, name: str) -> Matrix:
     """Return the matrix that stands for a covariance: itself, or the precision where the model was trained on that."""
     if isinstance(C, str) or (hasattr(C, "fit") and not hasattr(C, "covariance_")):
         raise ValueError(f"{name} must be a matrix, an operator or a fitted covariance estimator, got {C!r}.")

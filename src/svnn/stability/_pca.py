@@ -1,4 +1,4 @@
-"""Principal components, the rival of covariance filters: as a filter, and how far they move (Lemma 1)."""
+"""Principal component analysis beside covariance filters: its frequency response, and how far components move."""
 
 from __future__ import annotations
 
@@ -6,12 +6,12 @@ import numpy as np
 
 from svnn._types import DataLike, MatrixLike
 from svnn.functional._matrix import numpy_matrix
-from svnn.functional.eigenvectors import align_signs, leading_eigenvectors
+from svnn.functional.spectrum import align_signs, leading_eigenvectors
 from svnn.stability._inputs import check_integer, numbers_in, same_shape, samples
 
 
 def pca_response(lam: DataLike, k: int) -> np.ndarray:
-    r"""Return PCA as a filter: :math:`1[\lambda \ge \lambda_k]`, which lets the k largest eigenvalues pass.
+    r"""Return PCA as a filter: :math:`1[\lambda \ge \lambda_k]`, which passes the k largest eigenvalues.
 
     Parameters
     ----------
@@ -49,11 +49,11 @@ def pca_distance(A: MatrixLike, B: MatrixLike, k: int, X: DataLike | None = None
     ----------
     A, B : matrix of shape (N, N)
         Symmetric: arrays, lists, frames, tensors, sparse matrices, operators or fitted covariance estimators. Large
-        sparse ones go through Lanczos iterations (``eigsh``) and are not made dense.
+        sparse ones are decomposed by Lanczos iterations (``eigsh``) and never made dense.
     k : int from 1 to N
         Number of components.
     X : array of shape (t, N), optional
-        Data to project, as it is: subtract its mean first where you want that.
+        Data to project. It is not centred; subtract its mean first if needed.
 
     Returns
     -------

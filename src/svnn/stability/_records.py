@@ -1,4 +1,4 @@
-"""A table as a list of records: pandas and polars take it as it is, print shows it aligned."""
+"""A table as a list of records, which pandas and polars read, and which prints with aligned columns."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ import numpy as np
 
 
 class Records(list[dict[str, Any]]):
-    """Rows of a table, each a dict with the same keys; ``pandas.DataFrame(records)`` takes it.
+    """Rows of a table, each a dict with the same keys; ``pandas.DataFrame(records)`` makes a frame of them.
 
     Examples
     --------

@@ -170,10 +170,9 @@ def generalized_lipschitz(h: FilterLike, interval: Interval) -> float:
 
     Its square grows with every :math:`|\lambda_{2j}|`, so at the supremum these are the end of the interval with the
     larger absolute value. It is convex in each coordinate of :math:`\lambda_1`, as is :math:`(\lambda_{1r} q_r)^2`, so
-    at the supremum these are a or b: the supremum is the maximum over the corners :math:`\{a, b\}^K`. The coordinates
-    are gone through from K down to 1. What the steps still to come add is a convex function of :math:`q_r`, so of all
-    pairs (:math:`q_r`, sum so far) only those on the upper hull can lead to the maximum. The others are dropped, and
-    high orders stay cheap.
+    at the supremum these are a or b: the supremum is the maximum over the corners :math:`\{a, b\}^K`. The recursion
+    runs from r = K down to 1. The remaining terms are a convex function of :math:`q_r`, so only pairs (:math:`q_r`,
+    partial sum) on the upper hull can lead to the maximum. The others are dropped, which keeps high orders cheap.
 
     Examples
     --------
@@ -216,7 +215,7 @@ def _upper_hull(x: np.ndarray, y: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
 
 
 def _is_below(left: tuple[float, float], middle: tuple[float, float], right: tuple[float, float]) -> bool:
-    """Say whether the middle point is not above the line from left to right."""
+    """Return whether the middle point is not above the line from left to right."""
     return (right[0] - left[0]) * (middle[1] - left[1]) <= (middle[0] - left[0]) * (right[1] - left[1])
 
 
@@ -299,14 +298,14 @@ def largest_norm(h: np.ndarray, interval: Interval) -> float:
     if size == 0:
         return 0.0
     h = h / size  # squares of coefficients neither overflow nor vanish
-    # In units of the interval the coefficients say what matters on it; what rounding leaves is dropped.
+    # On the interval scaled to [-1, 1] all powers are at most 1, so that tiny coefficients are rounding errors.
     local = recentred(h, middle, radius).reshape(len(h), -1)
     products = local @ local.T
     squares = [np.trace(products[::-1], i) for i in range(1 - len(h), len(h))]  # the sums of the antidiagonals
     objective = Polynomial(local[:, 0] if h.ndim == 1 else squares)
     slope = objective.deriv()
     slope = slope.trim(1e-14 * np.abs(slope.coef).max())
-    # The real parts of all roots: a point too many does no harm, and double roots come as complex pairs.
+    # The real parts of all roots: additional points do no harm, and double roots are computed as complex pairs.
     points = np.concatenate([[-1.0, 1.0], np.clip(slope.roots().real, -1, 1)])
     response = values(h, middle + radius * points)
     norms = np.abs(response) if h.ndim == 1 else np.sqrt((response**2).sum((-2, -1)))
@@ -321,8 +320,8 @@ def gain(h: FilterLike, interval: Interval, rtol: float = 1e-3) -> float:
     h : array or Tensor of shape (K + 1,) or (K + 1, in, out)
     interval : pair (a, b)
     rtol : float, default=1e-3
-        By how much the result may exceed the supremum, in relative terms. The result is exact for a filter, and for a
-        bank with one input or one output.
+        Relative amount by which the result may exceed the supremum. The result is exact for a filter, and for a bank
+        with one input or one output.
 
     Returns
     -------
@@ -334,7 +333,7 @@ def gain(h: FilterLike, interval: Interval, rtol: float = 1e-3) -> float:
     -----
     On a piece of length d the bank differs from the straight line between its ends by at most
     :math:`\tfrac{d^2}{8} \sup \|W''\|_F`, and the norm along that line is largest at one of the ends (norms are
-    convex). So the largest norm on a grid plus that term is a bound, and short pieces make it tight.
+    convex). So the largest norm on a grid plus that term is a bound, which is tight on short pieces.
 
     Examples
     --------

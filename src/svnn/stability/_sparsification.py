@@ -1,4 +1,4 @@
-"""What dropping entries at random does to a covariance: the error Q, and the moments of a realisation.
+"""Stochastic sparsification of a covariance (Def. 4): the error Q, the moments of a realisation, signals to filter.
 
 A realisation is one random draw of the sparsified matrix: every pair of features is kept with its own probability.
 """
@@ -48,7 +48,8 @@ def sparsification_error(C: MatrixLike, P: ProbabilityLike) -> SparsificationErr
     C : matrix of shape (N, N)
         The covariance :math:`\hat C`: an array, a tensor, a sparse matrix, an operator or a fitted estimator.
     P : float or matrix of shape (N, N)
-        Probabilities that entries are kept; the diagonal is always kept. What a sparse matrix does not store is 0.
+        Probabilities that entries are kept; the diagonal is always kept. Entries that a sparse matrix does not store
+        are 0.
 
     Returns
     -------
@@ -107,7 +108,7 @@ def realisation_moments(C: MatrixLike, P: ProbabilityLike, unbiased: bool = Fals
     """
     matrix, c, p = entries(numpy_matrix(C), P)
     mean, variance = entry_moments(c, p, unbiased)
-    mean = mean.copy() if unbiased else mean  # which may be the caller's own matrix
+    mean = mean.copy() if unbiased else mean  # otherwise it may be the caller's matrix
     if isinstance(matrix, np.ndarray):
         return RealisationMoments(mean, variance)
     return RealisationMoments(
@@ -127,8 +128,7 @@ def entry_moments(c: np.ndarray, p: np.ndarray, unbiased: bool) -> tuple[np.ndar
 def entries(C: Matrix, P: ProbabilityLike) -> tuple[Matrix, np.ndarray, np.ndarray]:
     """Return the matrix, its entries, and the probabilities that they are kept, 1 on the diagonal.
 
-    The entries of a dense matrix are the matrix itself; those of a csr_array are the stored ones, in the order of rows
-    and columns, so that nothing has to be made dense.
+    The entries of a dense matrix are the matrix itself; those of a csr_array are its stored values, row by row.
     """
     if isinstance(C, np.ndarray):
         c, diagonal = C, np.diag_indices(len(C))
@@ -157,8 +157,8 @@ def entries(C: Matrix, P: ProbabilityLike) -> tuple[Matrix, np.ndarray, np.ndarr
 class Signals(NamedTuple):
     r"""Filter coefficients and signals in one layout, :math:`Y = \sum_k C^k X W_k`.
 
-    ``W`` has shape (K + 1, in, out). ``X`` has shape (N, t, in) where signals are given. Where it is None they are
-    random with ``in = 1``, and ``moment`` is :math:`\mathbb E[xx^\top]`, or None for white ones.
+    ``W`` has shape (K + 1, in, out), and given signals ``X`` have shape (N, t, in). Without ``X`` signals are random
+    with ``in = 1``, and ``moment`` is :math:`\mathbb E[xx^\top]`, or None for white ones.
     """
 
     W: np.ndarray
@@ -183,15 +183,14 @@ def signals_for(C: Matrix, h: FilterLike, x: DataLike | None, moment: MatrixLike
     W = h[:, None, None] if h.ndim == 1 else h
     if x is not None:
         if moment is not None:
-            raise ValueError("x and moment were both given; pass the signals or their second moment.")
+            raise ValueError("x and moment are mutually exclusive; pass the signals or their second moment.")
         return Signals(W, _given(h, x, n), None)
     if moment is not None:
         moment = dense(moment, "moment")
         same_shape(moment=moment, C=C)
         if moment.diagonal().min() < 0:
-            raise ValueError("moment has a negative diagonal, so it is no E[xxᵀ].")
-    # The errors of uncorrelated inputs add up, so a bank counts as as many filters as the matrix of its coefficients
-    # has rank: W Wᵀ stays the same.
+            raise ValueError("moment has a negative diagonal, so it is not a second moment E[xxᵀ].")
+    # Errors of uncorrelated inputs add up and depend on W Wᵀ alone, so that as many filters as the rank of W suffice.
     flat = W.reshape(len(W), -1)
     if flat.shape[1] > 1:
         U, s, _ = np.linalg.svd(flat, full_matrices=False)

@@ -18,13 +18,13 @@ from svnn.stability._responses import gain, spectral_norms
 ROUNDING = 1e-9
 #: Up to this size all eigenvalues are computed.
 _EXACT_LIMIT = 1024
-#: Probability that one Lanczos bound fails, and the error, relative to the spread of the spectrum, that it allows.
+#: Probability that one Lanczos bound fails, and its tolerance relative to the spread of the spectrum.
 FAILURE, _ERROR = 1e-12, 1e-2
 
 
 @dataclass(frozen=True)
 class Spectrum:
-    """Where the eigenvalues of a symmetric matrix lie.
+    """An interval that covers the eigenvalues of a symmetric matrix.
 
     Attributes
     ----------
@@ -53,10 +53,9 @@ class Spectrum:
         Parameters
         ----------
         C : matrix of shape (N, N)
-            Anything that stands for a symmetric matrix: arrays, tensors, sparse matrices, operators, fitted covariance
-            estimators.
+            A symmetric array, tensor, sparse matrix, operator or fitted covariance estimator.
         deterministic : bool, default=False
-            For N > 1024, use only bounds that hold for certain: Gershgorin's discs and the Frobenius norm.
+            For N > 1024, use only bounds that never fail: Gershgorin's discs and the Frobenius norm.
 
         Notes
         -----
@@ -124,7 +123,7 @@ def frobenius(C: Matrix) -> float:
 
 
 def spectral_norm(C: Matrix) -> float:
-    """Return the spectral norm of a dense or sparse matrix: the number that networks divide by.
+    """Return the spectral norm of a dense or sparse matrix, by which networks divide it.
 
     Examples
     --------
@@ -141,7 +140,7 @@ def lanczos_error(n: int, steps: int) -> float:
 
 
 def _gershgorin(C: Matrix) -> Interval:
-    """Return the interval of Gershgorin's discs, which covers all eigenvalues for certain."""
+    """Return the interval of Gershgorin's discs, which always covers all eigenvalues."""
     diagonal = C.diagonal()
     radii = np.asarray(abs(C).sum(1)).ravel() - np.abs(diagonal)
     return float((diagonal - radii).min()), float((diagonal + radii).max())
@@ -152,6 +151,6 @@ def _lanczos_interval(C: Matrix) -> Interval:
     n = C.shape[0]
     steps = int(np.ceil((np.log(1.648 * np.sqrt(n) * 2 / FAILURE) / np.sqrt(_ERROR) + 1) / 2))
     low, high, exact = extreme_values(lambda x: C @ x, n, min(steps, n))
-    # Both ends are off by at most that share of the true spread, which therefore is at most spread / (1 - 2 share).
+    # Both ends are off by at most _ERROR of the true spread, which therefore is at most (high - low) / (1 - 2 _ERROR).
     slack = 0.0 if exact else _ERROR / (1 - 2 * _ERROR) * (high - low)
     return low - slack, high + slack

@@ -10,7 +10,7 @@ from scipy.sparse.linalg import LinearOperator, eigsh
 from torch import Tensor
 
 from svnn.covariance.tiles._observations import Observations, common_unit
-from svnn.functional.factors import NO_RESIDUAL
+from svnn.functional.spectrum import NO_RESIDUAL
 
 #: Up to this many observations all their products are formed; beyond, Lanczos iterations find the leading vectors.
 _GRAM_LIMIT = 2048

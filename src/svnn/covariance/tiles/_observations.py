@@ -19,8 +19,8 @@ from svnn._types import AnyArray, ColumnLike, DataLike
 from svnn.covariance.tiles._dask_table import DaskTable
 from svnn.functional._array import as_floating, is_torch, to_numpy
 from svnn.functional._centring import check_variances, is_constant, power_of_two
+from svnn.functional.correlations import transformed_rows
 from svnn.functional.moments import check_weight, effective_samples
-from svnn.functional.stand_ins import stand_in
 from svnn.sources._memory import process_memory
 
 if TYPE_CHECKING:
@@ -72,8 +72,8 @@ def read(
 ) -> Observations:
     """Read ``X``, of shape (t, N) or (t, N, F), some features at a time; raise where a value is not finite.
 
-    ``kind`` is "pearson", or that of a table of ranks or winsorised data, see :mod:`svnn.functional.stand_ins`. The
-    features of a table of Dask stay with its workers.
+    ``kind`` is "pearson", or the correlation that data are transformed for, see :mod:`svnn.functional.correlations`.
+    The features of a table of Dask stay with its workers.
 
     Means and variances are taken in double precision. On the scale of correlations features are divided by their
     standard deviation, otherwise all by the same power of two, which is exact. Constant features become exactly zero,
@@ -136,7 +136,7 @@ def read(
         part.masked_fill_(constant[a:b, None], 0)
         if values is not None:
             deviation = torch.mv(part**2, share).sqrt()
-            middle, part[:] = _stand_in(kind, values, share, mean + missed, deviation)
+            middle, part[:] = _transformed(kind, values, share, mean + missed, deviation)
             location[a:b] = (middle * unit).clamp(low, high)
         if root is not None:
             part *= root
@@ -180,15 +180,15 @@ def _copy_features(X: AnyArray, a: int, b: int, rows: Tensor | None, out: Tensor
         np.copyto(out.numpy(), table.T, casting="unsafe")
 
 
-def _stand_in(kind: str, *tensors: Tensor) -> tuple[Tensor, Tensor]:
-    """Return the locations and values of :func:`stand_in`.
+def _transformed(kind: str, *tensors: Tensor) -> tuple[Tensor, Tensor]:
+    """Return the locations and values of :func:`transformed_rows`.
 
     On a CPU numpy computes them: it sorts rows of 500 values in 16 ns a value, torch in 54 (one thread of an EPYC).
     """
     values, weight, location, deviation = tensors
     if values.device.type != "cpu":
-        return stand_in(values, weight, kind, location, deviation)
-    found = stand_in(values.numpy(), weight.numpy(), kind, location.numpy(), deviation.numpy())
+        return transformed_rows(values, weight, kind, location, deviation)
+    found = transformed_rows(values.numpy(), weight.numpy(), kind, location.numpy(), deviation.numpy())
     return torch.from_numpy(found.location), torch.from_numpy(found.values)
 
 

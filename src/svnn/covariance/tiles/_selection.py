@@ -33,7 +33,7 @@ from svnn.covariance.tiles._tiles import (
     check_room,
     sparse_covariance,
 )
-from svnn.functional.probabilities import slope_for_maximum
+from svnn.functional.masks import pair_uniforms, slope_for_maximum
 from svnn.functional.significance import (
     correlation_p_values,
     critical_correlation,
@@ -42,7 +42,6 @@ from svnn.functional.significance import (
     symmetric_matrix,
 )
 from svnn.functional.thresholds import ENTRYWISE, clearly_below, halfway
-from svnn.functional.uniforms import pair_uniforms
 
 #: A level is lowered by this share where a second pass must find again what a first one saw.
 _ROUNDING = 1e-6

@@ -7,7 +7,7 @@ import numpy as np
 
 from svnn._jit import cached_njit
 from svnn.covariance.tiles._observations import CHUNK
-from svnn.functional.uniforms import GOLDEN, MIX_1, MIX_2
+from svnn.functional.masks import GOLDEN, MIX_1, MIX_2
 
 _STEP = CHUNK  # entries tested at once
 _WITHOUT_SIGN = np.int32(0x7FFFFFFF)  # all bits of a float32 but the sign

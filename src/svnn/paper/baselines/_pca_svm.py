@@ -32,7 +32,7 @@ from svnn.estimators._training_data import (
 )
 from svnn.estimators.training import plain_torch
 from svnn.functional._array import generator
-from svnn.functional.eigenvectors import align_signs, leading_eigenvectors
+from svnn.functional.spectrum import align_signs, leading_eigenvectors
 from svnn.operators import CovarianceOperator, as_operator
 from svnn.paper.baselines._reduction import PrincipalComponents, ReducedNodes, possible_components, reduce_nodes
 

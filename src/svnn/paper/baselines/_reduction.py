@@ -11,7 +11,7 @@ from sklearn.decomposition import KernelPCA, SparsePCA
 from svnn._parameters import declared, integer, parameter
 from svnn.covariance import SampleCovariance
 from svnn.covariance._resolve import fit_covariance
-from svnn.functional.eigenvectors import leading_eigenvectors
+from svnn.functional.spectrum import leading_eigenvectors
 
 REDUCTIONS = ("pca", "kernel", "sparse")
 

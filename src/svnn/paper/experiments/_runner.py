@@ -19,9 +19,9 @@ from rich.progress import TextColumn, TimeRemainingColumn
 from svnn import __version__
 from svnn._cluster import Scheduler
 from svnn._cluster_jobs import workers as start_workers
-from svnn._versions import versions
 from svnn._jobs import Job, Row
 from svnn._progress import progress_bar
+from svnn._versions import versions
 from svnn._workers import Ended
 
 #: Settings that only say which jobs there are. Where they change, the results of finished jobs can still be used.

@@ -1,38 +1,112 @@
-"""Tables that stand in for the data: ranks, and deviations without outliers.
+"""Correlations other than Pearson's: Kendall's, and transformed data whose Pearson correlation is another one.
 
 Spearman's correlation is Pearson's of the ranks, and the biweight midcorrelation is Pearson's of deviations from the
-median in which outliers have no weight. So whatever is computed from means and products of a table, all at once or
-tile by tile, serves these two as well: it gets another table.
-
-Here features are rows and observations are columns. All values are float64, and missing ones have weight zero.
+median in which outliers have no weight. Whatever is computed from means and products of a table, at once or tile by
+tile, gives these two for the transformed table.
 """
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from typing import Any, NamedTuple
 
 import numpy as np
 
-from svnn._types import Array
-from svnn.functional._array import is_torch, namespace
+from svnn._types import Array, ColumnLike, DataLike
+from svnn.functional._array import as_floating, is_torch, like, namespace
+from svnn.functional.moments import check_weight, observations
 
-#: The correlations that are Pearson's of another table.
-STAND_INS = ("spearman", "biweight")
-#: Deviations beyond so many median absolute deviations have no weight.
+#: The correlations that are Pearson's of transformed data.
+TRANSFORMED = ("spearman", "biweight")
+#: Deviations beyond this many median absolute deviations have no weight.
 _BIWEIGHT_RANGE = 9.0
 #: Sums of weights that differ by at most this share of the total are equal.
 _TIED = 1e-12
+#: Pairs of observations whose signs are multiplied at once. Their sums of signs are exact in single precision.
+_PAIRS = 4096
 
 
-class StandIn(NamedTuple):
+def kendall_tau(X: DataLike, sample_weight: ColumnLike | None = None) -> Any:
+    r"""Return Kendall's :math:`\tau_b` of all pairs of features, of shape (N, N).
+
+    .. math:: \tau_{ij} = \frac{\sum_{k<l} s_{kl,i}\, s_{kl,j}}{\sqrt{\sum_{k<l} s_{kl,i}^2 \sum_{k<l} s_{kl,j}^2}},
+        \quad s_{kl,i} = \operatorname{sign}(x_{ki} - x_{li})
+
+    Parameters
+    ----------
+    X : ndarray or Tensor of shape (t, N) or (t, N, F)
+        Where values are missing (NaN), each pair of features is compared over the observations where both are known.
+    sample_weight : array of shape (t,), optional
+        A pair of observations counts with the product of both weights.
+
+    Notes
+    -----
+    It takes :math:`t^2 N^2` operations, all of them in matrix products. A feature without two different values has a
+    :math:`\tau` of zero.
+
+    References
+    ----------
+    M. G. Kendall, The treatment of ties in ranking problems, Biometrika 1945.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> kendall_tau(np.array([[1.0, 2.0], [2.0, 1.0], [3.0, 3.0]])).round(3)
+    array([[1.   , 0.333],
+           [0.333, 1.   ]])
+    """
+    sample: Any = as_floating(X)
+    xp = namespace(sample)
+    rows, weight = observations(sample, check_weight(sample_weight, sample))
+    known = ~xp.isnan(rows)
+    complete, dtype = bool(known.all()), "float32" if sample_weight is None else "float64"
+    weight = _cast(weight, dtype)
+    nothing = _cast(known[:0], "float64")
+    agree = untied = nothing.T @ nothing
+    for earlier, later in _pairs_of_observations(len(rows)):
+        with np.errstate(over="ignore", invalid="ignore"):
+            signs = xp.sign(rows[later] - rows[earlier])
+        both = known[later] & known[earlier]
+        signs = _cast(signs if complete else xp.where(both, signs, xp.zeros_like(signs)), dtype)
+        # A copy even where all weights are one, for the reason given in weighted_moments.
+        weighted = signs * (weight[later] * weight[earlier])[:, None]
+        agree = agree + weighted.T @ signs
+        if not complete:  # entry i, j: differences of feature i where j is known
+            untied = untied + abs(weighted).T @ _cast(both, dtype)
+    size = agree.diagonal()
+    squares = size[:, None] * size if complete else untied * untied.T
+    varies = squares > 0
+    tau = xp.where(varies, agree / xp.where(varies, squares, 1 + 0 * squares) ** 0.5, 0 * squares)
+    return like(xp.clip((tau + tau.T) / 2, -1, 1), sample)
+
+
+def _pairs_of_observations(t: int) -> Iterator[tuple[np.ndarray, np.ndarray]]:
+    """Yield the positions of all pairs of observations in batches."""
+    height = max(_PAIRS // t, 1)
+    for start in range(0, t - 1, height):
+        ends = np.arange(start, min(start + height, t - 1))
+        earlier = np.repeat(ends, t - 1 - ends)
+        yield earlier, np.concatenate([np.arange(end + 1, t) for end in ends])
+
+
+def _cast(values: Array, dtype: str) -> Array:
+    """Return the values in the dtype of this name."""
+    wanted: Any = getattr(namespace(values), dtype)
+    return values.to(wanted) if is_torch(values) else values.astype(wanted)
+
+
+# -- transformed data: features are rows, observations columns, all in float64; missing values have weight 0
+
+
+class Transformed(NamedTuple):
     """Locations, and values of weighted mean zero whose weighted variance is the squared scale of their feature."""
 
     location: Any
     values: Any
 
 
-def stand_in(rows: Array, weight: Array, kind: str, location: Array, deviation: Array) -> StandIn:
-    r"""Return what stands in for features of shape (n, m).
+def transformed_rows(rows: Array, weight: Array, kind: str, location: Array, deviation: Array) -> Transformed:
+    r"""Return features whose Pearson correlation is Spearman's or the biweight correlation of ``rows``.
 
     Parameters
     ----------
@@ -55,7 +129,7 @@ def stand_in(rows: Array, weight: Array, kind: str, location: Array, deviation: 
 
     scaled to the biweight midvariance
     :math:`t \sum (x-M)^2 (1-u^2)^4 / [\sum (1-u^2)(1-5u^2)]^2`, both sums over :math:`|u| < 1`. Where MAD is zero, most
-    values are equal and nothing tells outliers from the rest: that feature is left as it is.
+    values are equal and outliers cannot be identified: such a feature is not changed.
     """
     xp = namespace(rows)
     share = weight / weight.sum(-1)[..., None]
@@ -67,8 +141,8 @@ def stand_in(rows: Array, weight: Array, kind: str, location: Array, deviation: 
     spread = (share * values**2).sum(-1) ** 0.5
     varies = (spread > 0) & (deviation > 0)
     factor = xp.where(varies, deviation / xp.where(varies, spread, xp.ones_like(spread)), 0 * spread)
-    factor = xp.where(xp.isfinite(deviation), factor, xp.nan + 0 * spread)  # NaN and infinity are found by the caller
-    return StandIn(location, values * factor[:, None])
+    factor = xp.where(xp.isfinite(deviation), factor, xp.nan + 0 * spread)  # the caller rejects NaN and infinity
+    return Transformed(location, values * factor[:, None])
 
 
 def average_ranks(rows: Array, weight: Array) -> Array:
@@ -89,7 +163,7 @@ def average_ranks(rows: Array, weight: Array) -> Array:
     middle = upto - part / 2
     begins = ordered[:, 1:] != ordered[:, :-1]
     if not bool(begins.all()):
-        # The first of some equal values knows the weight below them, the last one that of all up to them.
+        # Of equal values, the first has the weight below them, the last the weight up to and including them.
         below, above = xp.zeros_like(upto), xp.full_like(upto, xp.inf)
         below[:, 1:] = xp.where(begins, upto[:, :-1], 0 * upto[:, 1:])
         above[:, :-1] = xp.where(begins, upto[:, :-1], above[:, 1:])
@@ -135,7 +209,7 @@ def _biweight(rows: Array, share: Array, mean: Array, deviation: Array) -> tuple
     return values, xp.where(plain, mean, median), xp.where(plain, deviation, midvariance**0.5)
 
 
-# -- what numpy and torch spell differently --------------------------------------------------------
+# -- operations that numpy and torch spell differently --------------------------------------------------------
 
 
 def _take(values: Array, places: Array) -> Array:
@@ -143,7 +217,7 @@ def _take(values: Array, places: Array) -> Array:
 
 
 def _put(places: Array, values: Array) -> Array:
-    """Return an array whose entries at ``places`` are ``values``."""
+    """Return an array with ``values`` at the positions ``places``."""
     if is_torch(values):
         return namespace(values).empty_like(values).scatter_(-1, places, values)
     result = np.empty_like(values)
@@ -156,6 +230,6 @@ def _backwards(values: Array) -> Array:
 
 
 def _running_maximum(values: Array, backwards: bool = False) -> Array:
-    """Return the largest value so far; the result of values in reverse order is put in order again."""
+    """Return the cumulative maximum along the last axis; ``backwards`` reverses its result."""
     largest: Any = values.cummax(-1).values if is_torch(values) else np.maximum.accumulate(values, -1)
     return _backwards(largest) if backwards else largest
