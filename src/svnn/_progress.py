@@ -6,7 +6,11 @@ import sys
 import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from typing import TextIO
+from typing import TYPE_CHECKING, TextIO
+
+if TYPE_CHECKING:
+    from rich.console import Console
+    from rich.progress import Progress, ProgressColumn
 
 #: Lines for the whole work, and the seconds after which there is one in any case.
 _LINES, _SECONDS = 10, 5.0
@@ -37,8 +41,29 @@ def progress(description: str, total: int, verbose: bool) -> Iterator[Callable[[
         yield lambda: bar.advance(task)
 
 
+def progress_bar(*more: ProgressColumn) -> Progress:
+    """Return the bar of a command: it is shown in a terminal only, and disappears; ``more`` columns follow it."""
+    from rich.console import Console
+    from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn
+
+    screen = Console(stderr=True)
+    screen.quiet = not screen.is_terminal  # before version 14.3, rich ends even a disabled bar with an empty line
+    columns = (TextColumn("{task.description}"), BarColumn(), MofNCompleteColumn(), TimeElapsedColumn(), *more)
+    return Progress(*columns, console=screen, transient=True, disable=screen.quiet, speed_estimate_period=600)
+
+
+def console() -> Console:
+    """Return the console that results are printed to; files and pipes get lines of 120 characters."""
+    from rich.console import Console
+
+    out = Console()
+    if not out.is_terminal:
+        out.width = 120
+    return out
+
+
 class Pace:
-    """Says when it is time for a line: at every tenth of the work, and whenever five seconds have passed.
+    """Decides when it is time for a line: at every tenth of the work, and whenever five seconds have passed.
 
     Parameters
     ----------
@@ -60,7 +85,7 @@ class Pace:
         self.tenths = 0
 
     def due(self, step: int) -> bool:
-        """Tell whether to write a line after so many steps; if so, the wait for the next one begins."""
+        """Return whether to write a line after this step; if so, the wait for the next one begins."""
         now, tenths = self.clock(), _LINES * step // max(self.total, 1)
         if tenths <= self.tenths and now - self.last < _SECONDS:
             return False
@@ -68,7 +93,7 @@ class Pace:
         return True
 
     def left(self, step: int) -> str:
-        """Return the time that the rest of the work will take if it goes on like this, or that all of it took."""
+        """Return the time that the rest of the work will take at this pace, or that all of it took."""
         spent = self.clock() - self.start
         if step >= self.total:
             return f"done in {duration(spent)}"

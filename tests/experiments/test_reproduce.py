@@ -11,8 +11,6 @@ from svnn.experiments._reproduce import Prepared, Request, prepare, report, run_
 from svnn.experiments._runner import Outcome
 from svnn.experiments._settings import Settings
 
-pytestmark = pytest.mark.usefixtures("quick_workers")
-
 QUICK = {"quick": True, "jobs": 1}
 
 

@@ -1,4 +1,4 @@
-"""What a comparison found: the scores of all models on the same splits, and what may be concluded from them."""
+"""The result of a comparison: the scores of all models on the same splits, and tests of their differences."""
 
 from __future__ import annotations
 
@@ -59,7 +59,7 @@ class Comparison:
     Attributes
     ----------
     name : str
-        What the table is called.
+        The name of the table.
     task : {"regression", "classification"}
     metric : {"MAE", "error (%)"}
         The score. Lower is better.
@@ -93,13 +93,13 @@ class Comparison:
     --------
     >>> import numpy as np
     >>> scores = {"S-VNN": np.array([1.0, 1.2, 1.1, 1.1]), "ridge": np.array([2.0, 2.3, 2.1, 2.2])}
-    >>> found = Comparison("meat", "regression", "MAE", scores, {}, 40, 5, None, {"folds": 4, "repeats": 1})
-    >>> found.best(), round(found.means()["ridge"], 3)
+    >>> result = Comparison("meat", "regression", "MAE", scores, {}, 40, 5, None, {"folds": 4, "repeats": 1})
+    >>> result.best(), round(result.means()["ridge"], 3)
     ('S-VNN', 2.15)
-    >>> test = found.paired_test("S-VNN", "ridge")
+    >>> test = result.paired_test("S-VNN", "ridge")
     >>> bool(test.high < 0), bool(test.p < 0.01)
     (True, True)
-    >>> print(found.sentences()[2])
+    >>> print(result.sentences()[2])
     Use this network here: every other kind of model is clearly worse, the nearest being ridge with 2.15.
     """
 
@@ -149,9 +149,9 @@ class Comparison:
         return sentences(self)
 
     def to_dict(self, *, seconds: bool = True) -> dict[str, Any]:
-        """Return all that was found as lists, numbers and text; without ``seconds`` the same seed gives the same."""
+        """Return the result as lists, numbers and text; without ``seconds`` the same seed gives the same."""
         best = self.best()
-        found: dict[str, Any] = {
+        return {
             "name": self.name,
             "task": self.task,
             "metric": self.metric,
@@ -172,7 +172,6 @@ class Comparison:
             "settings": dict(self.settings),
             "notes": list(self.notes),
         }
-        return found
 
     def to_json(self, path: str | os.PathLike[str] | None = None) -> str:
         """Return :meth:`to_dict` as JSON text, and write it to ``path`` where one is given."""

@@ -1,8 +1,8 @@
-"""Three sentences that say in plain words what a comparison found, and nothing that its scores do not show.
+"""Three sentences on the result of a comparison in plain words.
 
 A difference is *clear*, or more than chance, where the paired test has p < 0.05. For what to use, a model counts as
 worse than another where its mean score is higher and this is clear, or where it is worse on at least four splits of
-five and by more than a tenth: with few splits, one that went badly hides many that speak plainly.
+five and by more than a tenth: with few splits, a single bad one can hide a difference that all others show.
 """
 
 from __future__ import annotations
@@ -10,19 +10,19 @@ from __future__ import annotations
 import numpy as np
 
 from svnn.comparison._comparison import ALPHA, Comparison, PairedTest
-from svnn.comparison._names import CONTROL, DEFAULT, DENSE, FLOOR, OURS, simplicity
+from svnn.comparison._models import CONTROL, DEFAULT, DENSE, FLOOR, OURS, SIMPLEST_FIRST
 
 #: The models that are one network with different edges.
 FAMILY = (OURS, CONTROL, DENSE)
 
 
 def sentences(found: Comparison) -> tuple[str, str, str]:
-    """Return who is best, whether the covariance helps, and what to use."""
+    """Return which model is best, whether the covariance helps, and what to use."""
     return _who_is_best(found), _does_the_covariance_help(found), _what_to_use(found)
 
 
 def worse(found: Comparison, model: str, than: str) -> bool:
-    """Say whether a model is worse than another; see the top of this file."""
+    """Return whether a model is worse than another; see the top of this file."""
     if _clearly_worse(found, model, than):
         return True
     lost = np.mean(found.scores[model] > found.scores[than])
@@ -81,7 +81,7 @@ def _what_to_use(found: Comparison) -> str:
         return f"Use none of them yet: no model is shown to be better than {always}."
     others = [model for model in as_good if model not in FAMILY]
     if others:
-        return _use_another(found, min(others, key=lambda model: (simplicity(model), means[model])))
+        return _use_another(found, min(others, key=lambda model: (_simplicity(model), means[model])))
     rest = {model: value for model, value in means.items() if model not in FAMILY}
     how = "" if OURS in as_good else ", but without edges" if best == CONTROL else ", but on the dense covariance"
     if not rest:
@@ -106,6 +106,11 @@ def _use_another(found: Comparison, pick: str) -> str:
         f"Use {pick} here: it is simpler than this network and {how}, {_number(means[pick])} against "
         f"{_number(means[OURS])} ({_p(test)})."
     )
+
+
+def _simplicity(model: str) -> int:
+    """Return the place of a model among the others, the simplest first; one that is not listed is one before ours."""
+    return SIMPLEST_FIRST.index(model if model in SIMPLEST_FIRST else "boosting")
 
 
 def _clearly_worse(found: Comparison, model: str, than: str) -> bool:

@@ -12,8 +12,7 @@ from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
 from typing import TypeGuard
 
-from svnn._jobs import Row
-from svnn._workers import Ended
+from svnn._jobs import Ended, Row
 from svnn.experiments._settings import Settings
 
 #: Settings that only say which jobs there are. Where they change, the results of finished jobs can still be used.
@@ -21,15 +20,6 @@ EXTENT = ("repeats", "datasets", "models")
 _PACKAGES = (
     *("svnn", "numpy", "scipy", "scikit-learn", "torch", "numba", "torch_geometric", "pandas", "matplotlib", "pyarrow"),
 )
-
-
-def check_folder(folder: Path) -> None:
-    """Raise an error where ``folder`` may not be written to, or does not exist and cannot be made."""
-    there = next(path for path in (folder, *folder.absolute().parents) if path.exists())
-    if not there.is_dir():
-        raise NotADirectoryError(f"--out: {there} is not a folder; choose another folder.")
-    if not os.access(there, os.W_OK | os.X_OK):
-        raise PermissionError(f"--out: the folder {there} may not be written to; choose another folder.")
 
 
 class Record(Ended):

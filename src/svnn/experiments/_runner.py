@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import sys
 import time
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Mapping
+from contextlib import closing
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TypeVar
@@ -12,13 +13,11 @@ from typing import TypeVar
 from rich.progress import TextColumn, TimeRemainingColumn
 
 from svnn._cluster import Scheduler
-from svnn._cluster_jobs import ClusterJobs
-from svnn._cluster_jobs import workers as start_workers
 from svnn._jobs import Job, Row
-from svnn._workers import Ended, Workers
+from svnn._progress import progress_bar
+from svnn._workers import run_jobs
 from svnn.experiments._run_folder import Record, RunFolder
 from svnn.experiments._settings import Settings
-from svnn.experiments._terminal import progress_bar
 
 AnySettings = TypeVar("AnySettings", bound=Settings)
 #: Without a terminal for a bar, a line tells the progress after so many seconds.
@@ -78,7 +77,7 @@ def run(
     jobs: list[Job] = []
     said = time.monotonic()
     columns = TextColumn("{task.fields[failed]} failed"), TextColumn("left"), TimeRemainingColumn()
-    with start_workers(workers, scheduler) as processes, progress_bar(*columns) as bar:
+    with progress_bar(*columns) as bar:
         task = bar.add_task(name, total=None, failed=0)
         while True:
             planned = plan(settings, collect(jobs, records).rows)
@@ -88,24 +87,19 @@ def run(
             todo = [job for job in jobs if job.name not in records or job.name in again]
             done = len(jobs) - len(todo)
             bar.update(task, total=len(jobs), completed=done)
-            for job, ended in _work(processes, todo):
-                records[job.name] = {"name": job.name, "key": job.key, **ended}
-                store.append(records[job.name])
-                again.discard(job.name)
-                done += 1
-                bar.update(task, completed=done, failed=len(collect(jobs, records).failures))
-                if bar.disable and time.monotonic() > said + _SECONDS_BETWEEN_LINES:
-                    said = time.monotonic()
-                    print(f"{name}: {done} of {len(jobs)} jobs done", file=sys.stderr, flush=True)
+            with closing(run_jobs(todo, workers, scheduler)) as ends:
+                for job, ended in ends:
+                    records[job.name] = {"name": job.name, "key": job.key, **ended}
+                    store.append(records[job.name])
+                    again.discard(job.name)
+                    done += 1
+                    bar.update(task, completed=done, failed=len(collect(jobs, records).failures))
+                    if bar.disable and time.monotonic() > said + _SECONDS_BETWEEN_LINES:
+                        said = time.monotonic()
+                        print(f"{name}: {done} of {len(jobs)} jobs done", file=sys.stderr, flush=True)
     outcome = collect(jobs, records)
     store.describe(settings, experiment=name, finished=True, jobs=len(jobs), failed=len(outcome.failures))
     return outcome
-
-
-def _work(processes: Workers | ClusterJobs, jobs: list[Job]) -> Iterator[tuple[Job, Ended]]:
-    """Run first the jobs that may run at the same time, then the others one by one."""
-    yield from processes.work([job for job in jobs if not job.alone])
-    yield from processes.work([job for job in jobs if job.alone], size=1)
 
 
 def collect(jobs: list[Job], records: Mapping[str, Record]) -> Outcome:

@@ -1,4 +1,4 @@
-"""What the terminal shows: progress bars and tables."""
+"""What the terminal shows: tables."""
 
 from __future__ import annotations
 
@@ -6,30 +6,12 @@ import math
 from typing import TYPE_CHECKING
 
 from rich import box
-from rich.console import Console
-from rich.progress import BarColumn, MofNCompleteColumn, Progress, ProgressColumn, TextColumn, TimeElapsedColumn
 from rich.table import Table
 
 from svnn._jobs import Row
 
 if TYPE_CHECKING:
     import pandas as pd
-
-
-def console() -> Console:
-    """Return the console that results are printed to; files and pipes get lines of 120 characters."""
-    out = Console()
-    if not out.is_terminal:
-        out.width = 120
-    return out
-
-
-def progress_bar(*more: ProgressColumn) -> Progress:
-    """Return a bar that is shown in a terminal only, and that disappears at the end; ``more`` columns follow it."""
-    screen = Console(stderr=True)
-    screen.quiet = not screen.is_terminal  # before version 14.3, rich ends even a disabled bar with an empty line
-    columns = (TextColumn("{task.description}"), BarColumn(), MofNCompleteColumn(), TimeElapsedColumn(), *more)
-    return Progress(*columns, console=screen, transient=True, disable=screen.quiet, speed_estimate_period=600)
 
 
 def screen_table(title: str, frame: pd.DataFrame) -> Table:

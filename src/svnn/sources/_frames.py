@@ -1,4 +1,4 @@
-"""Files of tables as pandas frames: CSV, Parquet, Feather, NPZ, or CSV from a pipe. What cannot be read is one line."""
+"""Files of tables as pandas frames: CSV, Parquet, Feather, NPZ, or CSV from a pipe. Every error is one line."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ if TYPE_CHECKING:
 PathLike: TypeAlias = str | os.PathLike[str]
 
 TEXT = (".csv", ".tsv", ".txt", ".dat", ".data")
-#: About how many bytes of memory a byte of a file becomes while it is read, and a cell of a file of Arrow.
+#: Approximate bytes of memory for each byte of a file while it is read, and for each cell of a file of Arrow.
 _GROWTH = {**dict.fromkeys(TEXT, GROWTH), ".parquet": 6, ".pq": 6, ".feather": 3, ".npz": 3}
 _CELL = 24
 #: The arrays of an NPZ that may hold the names of columns.
@@ -35,14 +35,14 @@ _FORMATS = "CSV (also .tsv, .txt and .gz), Parquet, Feather and NPZ"
 
 @dataclass(frozen=True, eq=False)
 class Sheet:
-    """The columns of a file, and what is known of them besides.
+    """The columns of a file, and how they are written there.
 
     Attributes
     ----------
     frame : DataFrame
-        Its columns are named by text, each by another one.
+        The names of its columns are text, and all differ.
     columns : sequence of str
-        The names of all columns of the file, also of those that are no longer in the frame.
+        The names of all columns of the file, also of those that were dropped from the frame.
     twice : sequence of str
         The names that several columns have in the file.
     decimal_comma, header_is_data : bool
@@ -61,7 +61,7 @@ class Sheet:
 
 
 def titled(path: PathLike) -> str:
-    """Return what a file is called in messages."""
+    """Return the name of a file for messages."""
     return "standard input" if os.fspath(path) == "-" else str(path)
 
 
@@ -102,7 +102,7 @@ def _import_pandas() -> Any:
 
 
 def _named(sheet: Sheet) -> Sheet:
-    """Give every column a name that is text and that no other has: those that come again get a number."""
+    """Give every column a name that is text and unique: repeated names get a number."""
     frame, names = sheet.frame, [_printable(str(name).strip()) for name in sheet.columns]
     counts, used, unique = Counter(names), set(names), []
     last = dict.fromkeys(names, 0)
@@ -117,7 +117,7 @@ def _named(sheet: Sheet) -> Sheet:
 
 
 def _printable(text: str) -> str:
-    """Return text without what no file and no terminal takes: halves of letters that UTF-16 writes in two."""
+    """Return text without lone surrogates, which no file and no terminal takes."""
     return text.encode(errors="replace").decode()
 
 
@@ -147,7 +147,7 @@ def _read_csv(text: Text, name: str) -> Sheet:
         raise ValueError(said if said.startswith(name) else f"{name} is not a table: {said}") from None
     if frame.empty:
         raise ValueError(f"{name} has a header, but no rows below it.")
-    # pandas would rename those that come twice without a word. A name in quotes may go on in the next line.
+    # pandas would rename repeated names silently. A name in quotes may continue on the next line.
     whole = len(frame.columns) == len(names) and header.count('"') % 2 == 0
     return Sheet(
         frame.reset_index(drop=True),
@@ -176,7 +176,7 @@ def _read_arrow(path: Path) -> Sheet:
         frame = (pd.read_feather if feather else pd.read_parquet)(path)
     except ImportError:
         raise ImportError(f'Reading {path} needs pyarrow: pip install "svnn[compare]".') from None
-    except Exception as error:  # pyarrow has many kinds, and the formats have many ways to be damaged
+    except Exception as error:  # pyarrow raises many classes, and the formats have many ways to be damaged
         what = "Feather" if feather else "Parquet"
         raise ValueError(f"{path} is not a readable {what} file: {_line(error)}") from None
     if any(name is not None for name in frame.index.names):  # a column that pandas stored as an index
@@ -214,7 +214,7 @@ def _line(error: Exception) -> str:
 
 
 def _needed(path: Path, kind: str) -> float:
-    """Return about how many bytes of memory reading a file takes; text that is packed is measured when it is read."""
+    """Return approximately how many bytes of memory reading a file takes; packed text is measured while it is read."""
     if path.suffix.lower() == ".gz":
         return 0
     size = max(path.stat().st_size, unpacked_size(path) if kind == ".npz" else 0)

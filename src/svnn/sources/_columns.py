@@ -1,4 +1,4 @@
-"""The columns of a frame as numbers: what becomes of text, and what is left out, and why."""
+"""The columns of a frame as numbers: text becomes zeros and ones, or is left out with a note."""
 
 from __future__ import annotations
 
@@ -10,12 +10,12 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from svnn.comparison._files import Sheet, listed
+from svnn.sources._frames import Sheet, listed
 
 if TYPE_CHECKING:
     import pandas as pd
 
-#: Text with at most so many different values becomes a column for each of them.
+#: Text with at most this many different values becomes a column for each of them.
 MOST_LEVELS = 10
 #: A column of text is one of numbers where at least this share of its cells are numbers.
 _NUMBERS = 0.9
@@ -94,9 +94,9 @@ def like(sheet: Sheet, names: Sequence[str]) -> np.ndarray:
 
 
 def level_name(column: str, level: str, taken: Collection[str]) -> str:
-    """Return the name of the zeros and ones that say where a column has a value.
+    """Return a name for the column of zeros and ones that is 1 where ``column`` has the value ``level``.
 
-    It is none of the names of the file, ``taken``, and means nothing else to :func:`like`.
+    It is none of the names of the file, ``taken``, and :func:`like` reads it in this way only.
 
     Examples
     --------
@@ -113,7 +113,7 @@ def level_name(column: str, level: str, taken: Collection[str]) -> str:
 
 
 def _meanings(name: str, columns: Collection[str]) -> Iterator[tuple[str, str]]:
-    """Yield the columns, and values of them, that a name of :func:`level_name` can mean, the likeliest first."""
+    """Yield the columns and values that a name of :func:`level_name` can stand for, the likeliest first."""
     if quoted := re.fullmatch(r'(.*?) *=("(?:[^"\\]|\\.)*")', name, re.DOTALL):
         with suppress(ValueError):
             if quoted[1] in columns:
@@ -124,7 +124,7 @@ def _meanings(name: str, columns: Collection[str]) -> Iterator[tuple[str, str]]:
 
 
 def numbers(column: pd.Series, decimal_comma: bool = False) -> tuple[np.ndarray | None, list[str]]:
-    """Return a column as numbers and the cells that are none, which become NaN; return None where it is text."""
+    """Return a column as numbers, None where it is text; and the cells that are no numbers, which become NaN."""
     import pandas as pd
 
     if isinstance(column.dtype, pd.CategoricalDtype):
@@ -157,7 +157,7 @@ def indicator(column: pd.Series, level: str) -> np.ndarray:
 
 
 def _is_text(column: pd.Series) -> bool:
-    """Say whether a column holds text, or is an object column of text, numbers and booleans."""
+    """Return whether a column holds text, or objects that are text, numbers and booleans."""
     import pandas as pd
 
     if isinstance(column.dtype, pd.CategoricalDtype | pd.StringDtype):
@@ -173,7 +173,7 @@ def _is_constant(values: np.ndarray) -> bool:
 
 
 def _counts_rows(values: np.ndarray) -> bool:
-    """Say whether a column is n, n + 1, n + 2, … in the order of the rows, from 0 or 1."""
+    """Return whether a column is n, n + 1, n + 2, … in the order of the rows, from 0 or 1."""
     return len(values) > 2 and values[0] in (0, 1) and bool((np.diff(values) == 1).all())
 
 
