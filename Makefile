@@ -12,10 +12,12 @@ PIP_INSTALL := -m pip install --quiet --disable-pip-version-check
 PYTEST = -m pytest -n auto --dist worksteal $(if $(SHUFFLE),--shuffle $(SHUFFLE))
 
 # Where the kernels have a say: `make test-plain` runs these rooms, and with PLAIN= all tests.
-PLAIN ?= tests/test_compiled.py tests/covariance tests/estimators tests/graphs tests/nn tests/operators
+PLAIN ?= tests/test_compiled.py tests/covariance tests/estimators tests/graphs tests/nn tests/operators \
+  tests/paper/baselines
 # What meets other packages: `make test-oldest` runs these rooms, and with ROOMS= all tests.
-ROOMS ?= $(PLAIN) tests/comparison tests/datasets tests/functional tests/inspection tests/plotting tests/reporting \
-  tests/sources tests/stability tests/test_metrics.py tests/test_preprocessing.py tests/test_requirements.py src
+ROOMS ?= $(PLAIN) tests/comparison tests/datasets tests/functional tests/inspection tests/paper/bounds \
+  tests/paper/data tests/plotting tests/reporting tests/sources tests/stability tests/test_metrics.py \
+  tests/test_preprocessing.py tests/test_requirements.py src
 # A seed: the files, and the tests of each file, in another order.
 SHUFFLE ?=
 

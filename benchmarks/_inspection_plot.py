@@ -7,8 +7,8 @@ from pathlib import Path
 import numpy as np
 
 from svnn import SVNNRegressor
-from svnn.datasets import load_thickness
 from svnn.inspection import eigenvector_contributions, feature_contributions
+from svnn.paper import load_thickness
 from svnn.plotting._style import GREY, PALETTE, context
 
 #: Bars of each panel.

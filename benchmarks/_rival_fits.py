@@ -16,7 +16,8 @@ from sklearn.model_selection import GroupShuffleSplit, train_test_split
 from sklearn.utils import Bunch
 from threadpoolctl import threadpool_limits
 
-from svnn.datasets import load_dsads, load_genes, load_meats, load_released, load_thickness
+from svnn.datasets import load_genes, load_meats
+from svnn.paper import load_dsads, load_released, load_thickness
 from svnn.preprocessing import WindowFeatures
 
 

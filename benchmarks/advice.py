@@ -20,9 +20,10 @@ from sklearn.base import clone
 from sklearn.model_selection import KFold
 
 from svnn import ACV, RCV, AdaptiveThreshold, HardThreshold, SampleCovariance, SoftThreshold, SVNNRegressor
-from svnn.datasets import load_released, load_thickness, make_large_cov, make_sparse_covariance
+from svnn.datasets import make_sparse_covariance
+from svnn.paper import load_released, load_thickness, make_large_cov
 from svnn.stability import advise, expected_error
-from svnn.stability.advice._candidates import candidates
+from svnn.stability._candidates import candidates
 
 #: What keeps more is no sparsifier.
 MOST = 0.9

@@ -22,7 +22,8 @@ from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
 
 from svnn import SVNNClassifier, SVNNRegressor
-from svnn.datasets import load_genes, load_meats, load_released, load_thickness
+from svnn.datasets import load_genes, load_meats
+from svnn.paper import load_released, load_thickness
 
 #: What the defaults must reach: at most this multiple of ridge's error, or at most this much below
 #: the logistic regression's accuracy.

@@ -30,15 +30,8 @@ from sklearn.preprocessing import StandardScaler
 
 from svnn import SVNNClassifier, SVNNRegressor
 from svnn.covariance._resolve import NAMES
-from svnn.datasets import (
-    load_genes,
-    load_tecator,
-    load_thickness,
-    make_large_cov,
-    make_small_cov,
-    make_sparse_cov,
-    make_spiked,
-)
+from svnn.datasets import load_genes, load_tecator, make_spiked
+from svnn.paper import load_thickness, make_large_cov, make_small_cov, make_sparse_cov
 
 #: Covariances for more than a thousand features; the others take minutes there.
 WIDE = ("hard", "sample", "soft", "acv")

@@ -30,8 +30,9 @@ from sklearn.inspection import permutation_importance
 from sklearn.metrics import roc_auc_score
 
 from svnn import SVNNClassifier, SVNNRegressor
-from svnn.datasets import load_genes, load_thickness
+from svnn.datasets import load_genes
 from svnn.inspection import edge_contributions, eigenvector_contributions, feature_contributions
+from svnn.paper import load_thickness
 
 RESULTS = Path(__file__).parents[1] / "docs" / "results" / "inspection.csv"
 COLUMNS = ("data", "samples", "features", "seed", "method", "auc", "sum_error", "seconds")

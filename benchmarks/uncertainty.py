@@ -20,7 +20,8 @@ from sklearn.datasets import load_diabetes
 from sklearn.model_selection import train_test_split
 
 from svnn import SVNNRegressor
-from svnn.datasets import load_meats, load_released, load_thickness
+from svnn.datasets import load_meats
+from svnn.paper import load_released, load_thickness
 
 RESULTS = Path(__file__).parents[1] / "docs" / "results" / "uncertainty.csv"
 FIRST_SEED = 13000

@@ -29,7 +29,7 @@ from sklearn.preprocessing import StandardScaler
 
 from svnn import SVNNClassifier
 from svnn.covariance import WithinClass
-from svnn.datasets import load_dsads
+from svnn.paper import load_dsads
 from svnn.preprocessing import WindowFeatures
 
 RESULTS = Path(__file__).parents[1] / "docs" / "results" / "windows.csv"

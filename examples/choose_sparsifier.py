@@ -3,7 +3,7 @@
 from sklearn.model_selection import GridSearchCV
 
 from svnn import ACV, HardThreshold, SVNNRegressor
-from svnn.datasets import make_sparse_cov
+from svnn.paper import make_sparse_cov
 
 data = make_sparse_cov(n_samples=300, n_features=30, random_state=0)
 grid = {"covariance": ["sample", HardThreshold(), HardThreshold(density=0.25), ACV(density=0.25, random_state=0)]}

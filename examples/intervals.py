@@ -7,7 +7,7 @@ import numpy as np
 from mapie.regression import SplitConformalRegressor
 
 from svnn import SVNNRegressor
-from svnn.datasets import make_sparse_cov
+from svnn.paper import make_sparse_cov
 
 data = make_sparse_cov(n_samples=6000, n_features=30, random_state=0)
 train, calibration, test = np.split(np.arange(6000), [500, 2500])

@@ -3,8 +3,8 @@
 import torch
 
 from svnn import RCV, as_operator
-from svnn.datasets import make_large_cov
 from svnn.nn import SVNN
+from svnn.paper import make_large_cov
 
 data = make_large_cov(n_samples=400, n_features=40, random_state=0)
 x = torch.tensor(data.X, dtype=torch.float32)[..., None]  # (samples, nodes, values per node)

@@ -6,7 +6,7 @@ The network is trained with the true covariance. Then the same network runs on e
 import numpy as np
 
 from svnn import HardThreshold, SampleCovariance, SVNNRegressor
-from svnn.datasets import make_sparse_cov
+from svnn.paper import make_sparse_cov
 
 data = make_sparse_cov(n_samples=2000, n_features=50, random_state=0)
 model = SVNNRegressor(covariance="precomputed", shift=data.covariance, max_epochs=60, random_state=0)

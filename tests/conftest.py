@@ -123,3 +123,16 @@ def data_folder() -> Path:
     if not os.environ.get("SVNN_DATA") or not folder.is_dir():
         pytest.skip("SVNN_DATA does not name a folder of data sets")
     return folder
+
+
+@pytest.fixture
+def load_real(data_folder):
+    """Call a loader on the folder of real data; skip the test where the files of this data set are not there."""
+
+    def load(loader, *arguments, **keywords):
+        try:
+            return loader(*arguments, root=data_folder, **keywords)
+        except FileNotFoundError as error:
+            pytest.skip(str(error))
+
+    return load

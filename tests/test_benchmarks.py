@@ -40,8 +40,8 @@ from sklearn.utils import Bunch
 import inspection
 from svnn import as_operator
 from svnn._compiled import load
-from svnn.datasets import make_sparse_cov
 from svnn.nn import SVNN
+from svnn.paper import make_sparse_cov
 
 RATES = {"sgemm GFLOP/s": 1.0, "copy GB/s": 1.0}
 

@@ -41,7 +41,7 @@ def test_errors_are_short_and_without_a_stack_trace(tmp_path, arguments, message
 
 
 def test_the_list_of_what_can_be_reproduced_is_shown_at_once():
-    code = "import sys, svnn.cli, svnn.experiments; print('torch' in sys.modules, 'numpy' in sys.modules)"
+    code = "import sys, svnn.cli, svnn.paper.experiments; print('torch' in sys.modules, 'numpy' in sys.modules)"
     result = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
     assert result.stdout.strip() == "False False"
     listed = svnn("reproduce", "--list")

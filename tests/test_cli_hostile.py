@@ -117,7 +117,7 @@ def test_other_requests_that_cannot_be(tmp_path, inside, monkeypatch, arguments,
 
 
 def test_a_missing_package_is_named_with_the_extra_that_adds_it(tmp_path, inside, monkeypatch):
-    monkeypatch.setattr("svnn.experiments._reproduce.find_spec", lambda name: None)
+    monkeypatch.setattr("svnn.paper.experiments._reproduce.find_spec", lambda name: None)
     assert 'needs pandas and matplotlib: pip install "svnn[experiments]"' in inside("reproduce", "q-insights")
     assert not list(tmp_path.iterdir())
 

@@ -18,9 +18,9 @@ from svnn._jobs import Job
 from svnn._workers import run_jobs
 from svnn.cli import Stopped
 from svnn.comparison import _compare, compare
-from svnn.experiments._run_folder import RunFolder
-from svnn.experiments._runner import run
-from svnn.experiments._settings import Settings
+from svnn.paper.experiments._run_folder import RunFolder
+from svnn.paper.experiments._runner import run
+from svnn.paper.experiments._settings import Settings
 
 distributed = pytest.importorskip("distributed")
 benchmark = importlib.import_module("cluster")
@@ -308,7 +308,7 @@ def test_svnn_compare(cluster, tmp_path, monkeypatch, capsys):
 
 
 def test_svnn_reproduce(cluster, tmp_path, capsys, monkeypatch):
-    monkeypatch.setattr("svnn.experiments.q_insights.plots", lambda found, settings: {})
+    monkeypatch.setattr("svnn.paper.experiments.q_insights.plots", lambda found, settings: {})
     arguments = ("reproduce", "q-insights", "--quick")
     there = inside(capsys, *arguments, "--out", tmp_path / "there", "--scheduler", cluster.scheduler_address)
     here = inside(capsys, *arguments, "--out", tmp_path / "here", "--jobs", "1")

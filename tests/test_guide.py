@@ -109,7 +109,7 @@ def test_every_covariance_is_on_its_page():
 
 
 def test_the_sparsifier_of_the_contributing_page_is_complete():
-    names = {"__name__": __name__}  # a module that exists, where dataclasses look for types
+    names = {"__name__": __name__}
     (code,) = blocks("../CONTRIBUTING.md")
     exec(compile(code, "CONTRIBUTING.md", "exec"), names)
     check_covariance(names["Blocks"](), tensors=True, skip=["permutation"])

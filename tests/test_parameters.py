@@ -37,7 +37,7 @@ from svnn._parameters import (
     share,
     sizes,
 )
-from svnn.estimators import baselines
+from svnn.paper import baselines
 
 ESTIMATORS = [SVNNRegressor, SVNNClassifier, *(getattr(baselines, name) for name in baselines.__all__)]
 

@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 import windows
 
-from svnn.experiments import EXPERIMENTS
+from svnn.paper.experiments import EXPERIMENTS
 
 PAGE = Path(__file__).parents[1] / "docs" / "reproduction.md"
 VERDICTS = ("holds partly", "holds", "does not hold here")

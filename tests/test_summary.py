@@ -15,7 +15,7 @@ from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
 
 from svnn import GraphicalLasso, HardThreshold, SampleCovariance, SVNNClassifier, SVNNRegressor, load
-from svnn.estimators.baselines import MLPRegressor
+from svnn.paper.baselines import MLPRegressor
 
 QUICK = {"max_epochs": 4, "members": 3, "device": "cpu", "random_state": 0}
 

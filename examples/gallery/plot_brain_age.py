@@ -12,7 +12,7 @@ import numpy as np
 from sklearn.model_selection import cross_val_predict
 
 from svnn import SVNNRegressor
-from svnn.datasets import load_thickness
+from svnn.paper import load_thickness
 
 try:
     data = load_thickness("ixi")

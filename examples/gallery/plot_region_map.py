@@ -12,8 +12,8 @@ import numpy as np
 from matplotlib.patheffects import withStroke
 
 from svnn import SVNNRegressor
-from svnn.datasets import load_thickness
 from svnn.inspection import feature_contributions
+from svnn.paper import load_thickness
 
 # Where regions lie on the outer and on the inner side: from front (0) to back (1), and from bottom (0) to top (1).
 OUTER = {

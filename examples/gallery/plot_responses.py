@@ -10,7 +10,8 @@ spectra it gives the small ones weight.
 import matplotlib.pyplot as plt
 
 from svnn import SVNNRegressor
-from svnn.datasets import load_tecator, make_sparse_cov
+from svnn.datasets import load_tecator
+from svnn.paper import make_sparse_cov
 from svnn.plotting import ResponseDisplay
 
 spectra, sparse = load_tecator(), make_sparse_cov(n_samples=300, n_features=60, random_state=0)

@@ -9,7 +9,7 @@ for a growing number of samples; a certificate bounds it for one change of the c
 import numpy as np
 
 from svnn import HardThreshold, SVNNRegressor
-from svnn.datasets import make_sparse_cov
+from svnn.paper import make_sparse_cov
 from svnn.plotting import StabilityDisplay
 from svnn.stability import certificate
 

@@ -10,7 +10,7 @@ import numpy as np
 from sklearn.pipeline import make_pipeline
 
 from svnn import SVNNClassifier
-from svnn.datasets import load_dsads
+from svnn.paper import load_dsads
 from svnn.plotting import PredictionErrorDisplay
 from svnn.preprocessing import WindowFeatures
 

@@ -28,6 +28,7 @@ if TYPE_CHECKING:  # for type checkers and editors; the tables below are for Pyt
     from svnn import metrics as metrics
     from svnn import nn as nn
     from svnn import operators as operators
+    from svnn import paper as paper
     from svnn import plotting as plotting
     from svnn import preprocessing as preprocessing
     from svnn import reporting as reporting
@@ -64,6 +65,7 @@ _PACKAGES = {
     "metrics": (),
     "nn": (),
     "operators": ("as_operator",),
+    "paper": (),
     "plotting": (),
     "preprocessing": (),
     "reporting": (),

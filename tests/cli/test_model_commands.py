@@ -158,9 +158,10 @@ def test_the_list_of_data_sets(capsys, tmp_path, monkeypatch):
     code, out, _ = inside(capsys, "datasets")
     assert code == 0 and '✓ load_genes("golub")' in out and "– load_dsads()" in out
     import svnn.datasets
+    import svnn.paper
 
     assert {name.split("(")[0] for name in (*found, "load_tecator()")} == {
-        name for name in svnn.datasets.__all__ if name.startswith("load_")
+        name for name in (*svnn.datasets.__all__, *svnn.paper.__all__) if name.startswith("load_")
     }
 
 

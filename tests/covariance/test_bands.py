@@ -11,7 +11,7 @@ import torch
 from sklearn.base import clone
 
 from svnn.covariance import Banding, HardThreshold, Tapering
-from svnn.covariance import _hard_threshold as hard_threshold
+from svnn.covariance import _moments as moments
 from svnn.covariance.tiles import Tiles
 from svnn.functional import band_weights, taper_weights
 
@@ -96,13 +96,11 @@ def test_the_width_is_found():
 
 
 def test_the_width_of_many_features_is_found_on_some(monkeypatch):
-    monkeypatch.setattr("svnn.covariance._banding._CV_FEATURES", 60)
+    monkeypatch.setattr("svnn.covariance._bands.CV_FEATURES", 60)
     X, _ = banded(0, n=400)
     seen = []
-    old = hard_threshold._correlations
-    monkeypatch.setattr(
-        hard_threshold, "_correlations", lambda by, X, *rest: (seen.append(X.shape[1]), old(by, X, *rest))[1]
-    )
+    old = moments._correlations
+    monkeypatch.setattr(moments, "_correlations", lambda by, X, *rest: (seen.append(X.shape[1]), old(by, X, *rest))[1])
     fitted = Banding(dense_limit=0, random_state=0, n_splits=3).fit(X)
     assert 3 <= fitted.width_ <= 20 and set(seen) == {60}
 

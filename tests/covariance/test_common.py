@@ -24,14 +24,14 @@ from svnn.covariance import (
     SoftThreshold,
     Tapering,
 )
+from svnn.covariance._base import Sparsifier
 from svnn.covariance._resolve import OURS
 from svnn.covariance._scatter import ScatterEstimator
-from svnn.covariance._sparsifier import Sparsifier
 from svnn.testing import check_covariance
 
 #: The estimators as they come. A new one is tested as soon as it has a name.
 DEFAULTS = [
-    each().set_params(**({"random_state": 0} if hasattr(each, "sample") or hasattr(each, "width") else {}))
+    each().set_params(**({"random_state": 0} if hasattr(each(), "sample") or hasattr(each(), "width") else {}))
     for each in OURS.values()
 ]
 SPARSIFIERS = [

@@ -269,7 +269,7 @@ def test_what_kendall_cannot_do_is_named(rng):
     X = rng.standard_normal((20, 6))
     with pytest.raises(ValueError, match=r'correlation="kendall" needs all pairs .* dense_limit=5; use .*"spearman"'):
         HardThreshold(correlation="kendall", dense_limit=5).fit(X)
-    with pytest.raises(ValueError, match=r'AdaptiveThreshold .* correlation="kendall" has not; use .*"spearman"'):
+    with pytest.raises(ValueError, match=r'AdaptiveThreshold .* correlation="kendall" does not have; use .*"spearman"'):
         AdaptiveThreshold(correlation="kendall").fit(X)
     with pytest.raises(ValueError, match="correlation must be one of"):
         HardThreshold(correlation="Spearman").fit(X)

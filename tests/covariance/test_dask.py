@@ -24,7 +24,7 @@ from svnn.covariance import (
     SignificantEdges,
     SoftThreshold,
     TylerCovariance,
-    _dask,
+    _tables,
     tiles,
 )
 from svnn.covariance.tiles import DaskTable, _cluster_answers, _cluster_panels, _cluster_results, _cluster_tiles, _plan
@@ -216,7 +216,7 @@ def test_without_a_client_the_rows_are_computed_here(asked, monkeypatch):
 def test_moments_of_few_features_are_merged_in_a_tree(model, with_client, monkeypatch, request):
     if with_client:
         request.getfixturevalue("client")
-    monkeypatch.setattr(_dask, "_CHUNK_BYTES", 1)
+    monkeypatch.setattr(_tables, "_CHUNK_BYTES", 1)
     monkeypatch.setattr(DaskTable, "__getitem__", lambda *args: pytest.fail("the table is read here"))
     X = table(n=302)[:, [0, 1, 2, 3, 4, 5, 40, 300]]
     weight = np.r_[np.zeros(10), np.arange(1.0, T - 9)]  # the first chunk has no weight at all
@@ -259,7 +259,7 @@ def test_models_take_tables_of_dask_and_scores_too():
 
 
 def test_values_of_nodes_are_merged_too(monkeypatch):
-    monkeypatch.setattr(_dask, "_CHUNK_BYTES", 1)
+    monkeypatch.setattr(_tables, "_CHUNK_BYTES", 1)
     X = table(n=302)[:, :8].reshape(T, 4, 2)
     assert_allclose(SampleCovariance().fit(chunked(X, 7, 3, 1)).covariance_, SampleCovariance().fit(X).covariance_)
 

@@ -232,7 +232,7 @@ def test_acv_draws_again():
 
 
 def test_cross_validation_looks_at_some_features(monkeypatch):
-    monkeypatch.setattr("svnn.covariance._hard_threshold._CV_FEATURES", 50)
+    monkeypatch.setattr("svnn.covariance._thresholds.CV_FEATURES", 50)
     fitted = HardThreshold(tau="cv", random_state=0, n_splits=2, dense_limit=0).fit(data())
     assert fitted.tau_ > 0 and fitted.threshold_ == pytest.approx(fitted.tau_ / np.sqrt(T))
 

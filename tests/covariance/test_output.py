@@ -10,8 +10,7 @@ import torch
 from sklearn.base import clone
 
 from svnn.covariance import ACV, RCV, AdaptiveThreshold, GraphicalLasso, HardThreshold, SoftThreshold, WithinClass
-from svnn.covariance._forms import off_diagonal_density
-from svnn.covariance._sparsifier import Sparsifier
+from svnn.covariance._base import Sparsifier, off_diagonal_density
 
 TILED = [
     HardThreshold(),
@@ -111,7 +110,7 @@ def test_a_sparsifier_needs_one_function_only(X):
         """Keeps the first half of the features."""
 
         def _from_moments(self, X, moments, sample_weight):
-            from svnn.covariance._sparsifier import Estimate
+            from svnn.covariance._base import Estimate
 
             keep = np.arange(X.shape[1]) < X.shape[1] // 2
             return Estimate(moments.covariance * keep * keep[:, None], moments.location, {"kept_": int(keep.sum())})

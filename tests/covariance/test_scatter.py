@@ -212,7 +212,7 @@ def test_what_a_base_cannot_do_is_named(rng):
         HardThreshold(base="tyler", dense_limit=5).fit(X)
     with pytest.raises(ValueError, match=r"base='tyler' and correlation='spearman' are mutually exclusive"):
         HardThreshold(base="tyler", correlation="spearman").fit(X)
-    with pytest.raises(ValueError, match=r"AdaptiveThreshold .* base='tyler' has not"):
+    with pytest.raises(ValueError, match=r"AdaptiveThreshold .* base='tyler' does not have"):
         AdaptiveThreshold(base="tyler").fit(X)
     with pytest.raises(ValueError, match="covariance='tylor' is not known"):
         HardThreshold(base="tylor").fit(X)

@@ -10,7 +10,7 @@ import torch
 from sklearn.base import clone
 
 from svnn.covariance import HardThreshold, SignificantEdges
-from svnn.covariance._neighbourhoods import neighbourhoods
+from svnn.covariance._significant_edges import neighbourhoods
 from svnn.functional.significance import (
     METHODS,
     correlation_p_values,

@@ -105,3 +105,18 @@ def test_the_real_stocks(load_real):
     assert data.returns.shape == (1257, 452) and data.X.shape[1:] == (452, 5)
     assert (abs(data.returns) > 0.3).sum() < 15  # without the adjustment 225
     assert data.feature_names[0] == "MMM" and data.sectors[0] == "Industrials"
+
+
+def test_rows_of_stocks_do_not_change_with_the_future(tmp_path, rng):
+    prices = np.exp(rng.normal(0, 0.01, (100, 3)).cumsum(0))
+    info = list("ABC") * 3
+    np.savez(tmp_path / "stockdata.npz", close=prices, info=info)
+    before = load_stocks(tmp_path, window=4, horizon=3)
+    prices[80:] *= np.exp(rng.normal(0, 0.01, prices[80:].shape))
+    np.savez(tmp_path / "stockdata.npz", close=prices, info=info)
+    after = load_stocks(tmp_path, window=4, horizon=3)
+    changed = (before.X != after.X).any((1, 2))
+    assert changed.any() and not changed[before.split == "train"].any()
+    # A target moves before the inputs do: it is about days that the inputs have not reached.
+    moved = before.y != after.y
+    assert np.flatnonzero(moved)[0] < np.flatnonzero(changed)[0]

@@ -35,3 +35,25 @@ def test_the_permission_note_stands_beside_the_file_and_in_the_description():
 def test_a_target_that_is_not_there():
     with pytest.raises(ValueError, match="target must be one of fat, water, protein, got 'salt'"):
         load_tecator("salt")
+
+
+def test_meats_never_get_the_other_percentages(tmp_path):
+    (tmp_path / "meats.csv").write_text("x_001,x_002,water,fat,protein\n1,2,60,20,17\n3,4,70,10,18\n")
+    for target, y in (("fat", [20, 10]), ("water", [60, 70]), ("protein", [17, 18])):
+        data = load_meats(tmp_path, target=target)
+        assert data.X.tolist() == [[1, 2], [3, 4]] and data.y.tolist() == y
+
+
+def test_mistakes_about_meats_are_named(tmp_path):
+    with pytest.raises(ValueError, match="target must be one of fat, water, protein"):
+        load_meats(tmp_path, target="x_001")
+    with pytest.raises(FileNotFoundError, match="no such folder"):
+        load_meats(tmp_path / "nowhere")
+    (tmp_path / "meats.csv").write_text("a,fat\n1,2\n")
+    with pytest.raises(ValueError, match="must have columns x_001"):
+        load_meats(tmp_path)
+
+
+def test_the_real_spectra(load_real):
+    data = load_real(load_meats)
+    assert data.X.shape == (215, 100) and data.y.min() > 0 and data.y.max() < 60

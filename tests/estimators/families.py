@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from svnn import ACV, SVNNClassifier, SVNNRegressor
-from svnn.estimators import baselines
+from svnn.paper import baselines
 
 _QUICK = {"max_epochs": 2, "random_state": 0}
 _GRAPH = {"n_neighbors": 2, "readout": "weighted", **_QUICK}

@@ -19,8 +19,8 @@ from estimators.killed_fit import CASES, data, model, targets
 from svnn import SVNNRegressor
 from svnn.covariance import Spectral
 from svnn.estimators._model_file import ModelFileError, read_model, write_model
-from svnn.estimators.baselines import MLPRegressor
 from svnn.estimators.training import CompiledTrainer, ModuleTrainer, StackedTrainer
+from svnn.paper.baselines import MLPRegressor
 
 
 def outputs(fitted, X):

@@ -11,8 +11,8 @@ from torch import nn
 
 from inspected_models import QUICK, numbers, signals
 from svnn import SVNNRegressor
-from svnn.estimators import baselines
 from svnn.estimators._double import in_double
+from svnn.paper import baselines
 
 MODELS = {
     "default": SVNNRegressor(**QUICK),

@@ -17,7 +17,7 @@ from svnn import ACV, RCV, HardThreshold, SVNNClassifier, SVNNRegressor
 from svnn.covariance import SampleCovariance, WithinClass
 from svnn.covariance._resolve import NAMES
 from svnn.estimators._training_data import split_rows
-from svnn.estimators.baselines import PCASVMRegressor
+from svnn.paper.baselines import PCASVMRegressor
 
 QUICK = {"members": 2, "max_epochs": 30, "hidden": (8,), "random_state": 0}
 

@@ -13,11 +13,11 @@ from sklearn.base import clone
 
 from estimators.families import CLASSIFIERS, REGRESSORS, each
 from svnn import SVNNRegressor, load
-from svnn.estimators.baselines._graph import GCN
-from svnn.estimators.baselines._mlp import MLP
 from svnn.estimators.training import draw_weights, train
 from svnn.estimators.training._loop import constant
 from svnn.nn import SVNN, Readout
+from svnn.paper.baselines._graph import GCN
+from svnn.paper.baselines._mlp import MLP
 
 
 def states():

@@ -12,7 +12,7 @@ from sklearn.base import clone
 from estimators.families import CLASSIFIERS, REGRESSORS, each
 from svnn import SVNNRegressor
 from svnn.estimators._training_data import Standardizer
-from svnn.estimators.baselines import PCASVMRegressor
+from svnn.paper.baselines import PCASVMRegressor
 
 #: Networks of a few epochs predict no better than a constant, and would not count.
 pytestmark = pytest.mark.usefixtures("every_part_counts")

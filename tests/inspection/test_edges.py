@@ -46,7 +46,7 @@ def test_several_values_classes_and_small_batches(monkeypatch):
     i, j = whole.edges[2]
     expected = model.predict_proba(X) - model.on(without(model.covariance_, i, j)).predict_proba(X)
     np.testing.assert_allclose(whole.contributions[:, 2], expected, atol=1e-9)
-    monkeypatch.setattr("svnn.inspection._outputs._VALUES", 500)
+    monkeypatch.setattr("svnn.inspection._fitted._VALUES", 500)
     small = edge_contributions(model, X)
     np.testing.assert_allclose(small.contributions, whole.contributions, atol=1e-12)
 

@@ -10,7 +10,7 @@ from sklearn.exceptions import ConvergenceWarning
 
 from inspected_models import QUICK, N, numbers, signals
 from svnn import SVNNClassifier, SVNNRegressor
-from svnn.inspection import _path, feature_contributions
+from svnn.inspection import _integrated_gradients, feature_contributions
 
 EXACT = {"rtol": 1e-9, "atol": 1e-9}
 
@@ -62,7 +62,7 @@ def test_one_layer_with_a_linear_head_has_a_closed_form(activation, members, mon
     exact = feature_contributions(model, X)
     assert exact.n_points == 1
     assert abs(exact.baseline + exact.contributions.sum(1) - model.predict(X)).max() < 1e-7
-    monkeypatch.setattr(_path, "closed_form", lambda outputs, baseline: None)
+    monkeypatch.setattr(_integrated_gradients, "closed_form", lambda outputs, baseline: None)
     by_rule = feature_contributions(model, X, tol=1e-9 if "relu" not in activation else 1e-5)
     assert by_rule.n_points > 1 or activation == "identity"
     bound = 1e-3 if "relu" in activation else 1e-6  # kinks
@@ -80,7 +80,7 @@ def test_logits_have_a_closed_form_and_probabilities_do_not(classification, monk
     model, X = classification.model, classification.X
     exact = feature_contributions(model, X, logit=True)
     assert exact.n_points == 1 and feature_contributions(model, X).n_points > 1
-    monkeypatch.setattr(_path, "closed_form", lambda outputs, baseline: None)
+    monkeypatch.setattr(_integrated_gradients, "closed_form", lambda outputs, baseline: None)
     by_rule = feature_contributions(model, X, logit=True, tol=1e-9)
     np.testing.assert_allclose(by_rule.contributions, exact.contributions, atol=1e-7)
 
@@ -114,7 +114,7 @@ def test_a_row_does_not_depend_on_the_others(default):
 
 def test_batches_do_not_change_anything(default, monkeypatch):
     whole = feature_contributions(default.model, default.X)
-    monkeypatch.setattr("svnn.inspection._outputs._VALUES", 200)
+    monkeypatch.setattr("svnn.inspection._fitted._VALUES", 200)
     np.testing.assert_allclose(
         feature_contributions(default.model, default.X).contributions, whole.contributions, **EXACT
     )
@@ -176,7 +176,7 @@ def test_a_network_without_effect_contributes_nothing():
 
 
 def test_a_tolerance_that_cannot_be_met_ends(default, monkeypatch):
-    monkeypatch.setattr(_path, "_PIECES", 20)
+    monkeypatch.setattr(_integrated_gradients, "_PIECES", 20)
     with pytest.warns(ConvergenceWarning, match=r"more than tol=1e-18; give a larger tol"):
         found = feature_contributions(default.model, default.X, tol=1e-18)
     assert found.n_points <= 4 * 64 + 1
@@ -184,7 +184,7 @@ def test_a_tolerance_that_cannot_be_met_ends(default, monkeypatch):
 
 
 def test_a_warning_says_where_contributions_do_not_add_up(monkeypatch, default):
-    monkeypatch.setattr(_path, "_HALVINGS", 0)
+    monkeypatch.setattr(_integrated_gradients, "_HALVINGS", 0)
     with pytest.warns(ConvergenceWarning, match=r"of \d+ samples do not add up: they are off by up to"):
         feature_contributions(default.model, default.X, tol=1e-12)
 

@@ -13,7 +13,7 @@ from scipy.spatial.distance import squareform
 
 from inspected_models import QUICK, signals
 from svnn import SVNNRegressor
-from svnn.inspection import permutation_importance
+from svnn.inspection import grouped_permutation_importance
 from svnn.inspection._permutation import _correlated
 
 
@@ -29,25 +29,25 @@ def twins():
 
 def test_twins_are_permuted_together(twins):
     X, y, model = twins
-    found = permutation_importance(model, X[100:], y[100:], random_state=0)
+    found = grouped_permutation_importance(model, X[100:], y[100:], random_state=0)
     assert [group.tolist() for group in found.groups] == [[0, 1], [2, 3]]
     assert found.names.tolist() == ["x0, x1", "x2, x3"]
     assert found.score == model.score(X[100:], y[100:]) and found.importances.shape == (2, 5)
-    alone = permutation_importance(model, X[100:], y[100:], groups=[[i] for i in range(4)], random_state=0)
+    alone = grouped_permutation_importance(model, X[100:], y[100:], groups=[[i] for i in range(4)], random_state=0)
     assert found.importances_mean[0] > 1.5 * alone.importances_mean.max() > 0.3
     assert abs(found.importances_mean[1]) < 0.1
     assert found.top(1) == [("x0, x1", found.importances_mean[0])]
-    assert repr(found).startswith("PermutationImportance(2 groups; score 0.9")
+    assert repr(found).startswith("GroupedPermutationImportance(2 groups; score 0.9")
 
 
 def test_an_importance_is_the_loss_of_score(twins):
     X, y, model = twins
-    found = permutation_importance(model, X, y, groups=[[2, 0]], n_repeats=1, random_state=3)
+    found = grouped_permutation_importance(model, X, y, groups=[[2, 0]], n_repeats=1, random_state=3)
     order = np.random.default_rng(3).permutation(len(X))
     mixed = X.copy()
     mixed[:, [0, 2]] = X[order][:, [0, 2]]
     assert found.importances[0, 0] == pytest.approx(model.score(X, y) - model.score(mixed, y))
-    scored = permutation_importance(
+    scored = grouped_permutation_importance(
         model, X, y, groups=[[0]], n_repeats=2, random_state=0, scoring="neg_mean_absolute_error"
     )
     assert scored.score == pytest.approx(-abs(model.predict(X) - y).mean())
@@ -79,14 +79,14 @@ def test_frames_names_and_windows(twins):
     model = SVNNRegressor(**QUICK).fit(table, y)
     with warnings.catch_warnings():
         warnings.simplefilter("error")
-        found = permutation_importance(model, table, y, groups=[["a", "d"], list("abcd")], random_state=0)
+        found = grouped_permutation_importance(model, table, y, groups=[["a", "d"], list("abcd")], random_state=0)
     assert found.names.tolist() == ["a, d", "a and 3 others"]
     frame = found.to_frame()
     assert frame["size"].tolist() == [2, 4] and frame["mean"].tolist() == found.importances_mean.tolist()
     assert model.feature_names_in_.tolist() == list("abcd")
     windows = signals(n_values=3)
     model = SVNNRegressor(**QUICK).fit(windows, windows[:, 0, 0])
-    assert permutation_importance(model, windows, windows[:, 0, 0], n_repeats=2).importances.shape[1] == 2
+    assert grouped_permutation_importance(model, windows, windows[:, 0, 0], n_repeats=2).importances.shape[1] == 2
 
 
 def test_bad_arguments(twins):
@@ -99,6 +99,6 @@ def test_bad_arguments(twins):
         ({"groups": [["age"]]}, "groups holds 'age', which is not the name of a feature"),
     ]:
         with pytest.raises(ValueError, match=message):
-            permutation_importance(model, X, y, **arguments)
+            grouped_permutation_importance(model, X, y, **arguments)
     with pytest.raises(ValueError, match="inconsistent numbers of samples"):
-        permutation_importance(model, X, y[:-1])
+        grouped_permutation_importance(model, X, y[:-1])

@@ -15,13 +15,13 @@ from sklearn.preprocessing import StandardScaler
 
 from inspected_models import QUICK, N
 from svnn import SVNNRegressor
-from svnn.estimators.baselines import MLPRegressor
 from svnn.inspection import (
     edge_contributions,
     eigenvector_contributions,
     feature_contributions,
-    permutation_importance,
+    grouped_permutation_importance,
 )
+from svnn.paper.baselines import MLPRegressor
 
 EVERY = [feature_contributions, edge_contributions, eigenvector_contributions]
 
@@ -81,12 +81,12 @@ def test_results_are_frozen(default):
         found.names = []
 
 
-@pytest.mark.parametrize("function", [*EVERY, lambda model, X: permutation_importance(model, X, X[:, 0])])
+@pytest.mark.parametrize("function", [*EVERY, lambda model, X: grouped_permutation_importance(model, X, X[:, 0])])
 def test_models_that_cannot_be_inspected(function, default):
     X, y = default.X, default.y
     with pytest.raises(NotFittedError):
         function(SVNNRegressor(), X)
-    with pytest.raises(TypeError, match="model must be a SVNNRegressor or SVNNClassifier, got Ridge"):
+    with pytest.raises(TypeError, match="model must be a fitted SVNNRegressor or SVNNClassifier, got Ridge"):
         function(Ridge().fit(X, y), X)
     with pytest.raises(TypeError, match="got MLPRegressor"):
         function(MLPRegressor(max_epochs=1).fit(X, y), X)

@@ -1,5 +1,6 @@
 """Every way to compute a filter bank gives the same numbers, forward and backward."""
 
+import weakref
 from functools import partial
 
 import numpy as np
@@ -140,6 +141,29 @@ def test_few_values_are_mixed_by_the_pass_that_shifts_them(monkeypatch, kernels,
     assert_same(gradients(operator.filter, *tensors), gradients(lambda *t: textbook(C, *t), *tensors), dtype)
     if kernels.kind == "numba":
         assert jobs[0][fields.OUT] != 0
+
+
+def test_memory_of_a_pass_lives_until_the_pass_is_done(monkeypatch, kernels):
+    """Also where it is too large to be kept for the next one: with 600,000 nodes of one value, say."""
+    monkeypatch.setattr("svnn.operators._buffers._KEPT_BYTES", 0)
+    made = []
+    if kernels.kind == "numba":
+        workspace, run = _cpu_passes.workspace, _cpu_passes.run
+
+        def recorded(role, *args):
+            tensor = workspace(role, *args)
+            made.append(weakref.ref(tensor.untyped_storage()))
+            return tensor
+
+        def checked(*args):
+            assert made and made[-1]() is not None
+            run(*args)
+
+        monkeypatch.setattr(_cpu_passes, "workspace", recorded)
+        monkeypatch.setattr(_cpu_passes, "run", checked)
+    C = torch.tensor(covariance(20, 0.3))
+    tensors = [torch.randn(s).double() for s in [(5, 20, 1), (3, 1, 5), (5,)]]
+    assert_same([as_operator(C, backend="csr").filter(*tensors)], [textbook(C, *tensors)], torch.float64)
 
 
 @pytest.mark.parametrize("backend", ["csr", "dense"])

@@ -5,6 +5,7 @@ import pytest
 
 from reporting.chromium import NAMES, Chromium, find
 from svnn import SVNNClassifier, SVNNRegressor
+from svnn.comparison import Comparison
 from svnn.covariance import HardThreshold
 
 #: Names that would break a page that believes them.
@@ -17,6 +18,17 @@ def table(n_features: int = 12, n_rows: int = 80):
     factors = rng.standard_normal((n_rows, -(-n_features // 3)))
     X = np.repeat(factors, 3, axis=1)[:, :n_features] + 0.6 * rng.standard_normal((n_rows, n_features))
     return X, factors[:, 0] + 0.1 * rng.standard_normal(n_rows)
+
+
+def made_up(n_splits: int = 10) -> Comparison:
+    """A comparison of models with made-up scores."""
+    rng = np.random.default_rng(0)
+    centres = {"S-VNN hard": 1.05, "S-VNN soft": 1.1, "no edges": 1.9, "ridge": 1.96, "PLS": 1.84, "boosting": 5.0}
+    scores = {name: centre + 0.15 * rng.standard_normal(n_splits) for name, centre in centres.items()}
+    seconds = {name: np.full(n_splits, 0.5) for name in scores if name != "PLS"}
+    settings = {"folds": 5, "repeats": 2, "random_state": 0}
+    notes = ("Rows without a target were left out.",)
+    return Comparison("a table", "regression", "MAE", scores, seconds, 215, 100, None, settings, notes)
 
 
 @pytest.fixture(scope="session")

@@ -8,8 +8,7 @@ import re
 import numpy as np
 import pytest
 
-from reporting.conftest import HOSTILE, table
-from reporting.standin import made_up
+from reporting.conftest import HOSTILE, made_up, table
 from svnn import SVNNRegressor
 from svnn.reporting import write_report
 

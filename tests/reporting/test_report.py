@@ -12,19 +12,18 @@ import pytest
 from sklearn.exceptions import NotFittedError
 
 import svnn
-from reporting.conftest import HOSTILE, table
-from reporting.standin import made_up
+from reporting.conftest import HOSTILE, made_up, table
 from svnn import SVNNClassifier, SVNNRegressor
 from svnn.covariance import ACV, HardThreshold
 from svnn.reporting import write_report
-from svnn.reporting._spectrum import sample_eigenvalues
+from svnn.reporting._sections import sample_eigenvalues
 from svnn.reporting._words import number
 
 VOID = {"meta", "link", "input", "br"}
 
 
 class Page(HTMLParser):
-    """The elements of a page, and their text; fails where an element is left open."""
+    """The elements of a page, and their text as a browser shows it; fails where an element is left open."""
 
     def __init__(self, text: str) -> None:
         super().__init__()
@@ -44,7 +43,8 @@ class Page(HTMLParser):
         assert self.open.pop() == tag
 
     def handle_data(self, data):
-        self.texts.append((self.open[-1] if self.open else "", data))
+        tag = self.open[-1] if self.open else ""
+        self.texts.append((tag, data if tag in ("script", "style", "code") else re.sub(r"[ \n]+", " ", data)))
 
     def all(self, tag):
         return [attributes for name, attributes in self.elements if name == tag]
@@ -161,13 +161,20 @@ def test_a_comparison_stands_on_top_in_its_own_words(regression, tmp_path):
     best, other = comparison.best(), "boosting"
     test = comparison.paired_test(other, best)
     assert f"{test.difference:.2f} ({test.low:.2f} to {test.high:.2f})" in page.text
-    assert "< 0.001" in page.text and "0.250" in page.text
+    near = min((name for name in comparison.scores if name != best), key=comparison.means().get)
+    assert test.p < 0.001 < comparison.paired_test(near, best).p
+    assert "< 0.001" in page.text and f"{comparison.paired_test(near, best).p:.3f}" in page.text
 
 
 def test_a_comparison_alone_and_one_of_a_single_split(tmp_path):
-    page = page_of(tmp_path, comparison=made_up(n_splits=1))
+    comparison = made_up(n_splits=1)
+    page = page_of(tmp_path, comparison=comparison)
     assert {a["id"] for a in page.all("section")} == {"short", "scores", "repeat"}
-    assert "nan" not in page.text and page.all("script") == [{}]
+    text = page.text
+    for sentence in comparison.sentences():  # in the words of the comparison, which knows no interval of one split
+        assert sentence in text
+        text = text.replace(sentence, "")
+    assert "nan" not in text and page.all("script") == [{}]
 
 
 @pytest.mark.parametrize("kind", ["names", "columns"])
@@ -267,6 +274,8 @@ def test_what_is_wrong_is_said_before_anything_is_written(regression, tmp_path):
         write_report(path, comparison=made_up(), X=X)
     with pytest.raises(TypeError, match="model must be a fitted SVNNRegressor or SVNNClassifier, got int"):
         write_report(path, model=3)
+    with pytest.raises(TypeError, match=r"comparison must be a svnn\.comparison\.Comparison, got dict"):
+        write_report(path, comparison={"scores": {}})
     with pytest.raises(ValueError, match="names must hold one name for each of the 12 features of the model, got 2"):
         write_report(path, model=model, names=["a", "b"])
     with pytest.raises(ValueError, match=r"names must hold .* got the text 'abc'"):

@@ -15,13 +15,15 @@ from sklearn.covariance import EmpiricalCovariance
 from svnn import HardThreshold, SampleCovariance, SVNNRegressor, as_operator
 from svnn.functional import LowRankPlusSparse
 from svnn.nn import SVNN
+from svnn.paper import kurtosis_terms
 from svnn.stability import (
     Spectrum,
-    _norms,
+    _bounds,
+    _network,
+    _spectrum,
     certificate,
     expected_error,
     filter_bound,
-    kurtosis_terms,
     largest_filter_change,
     pca_distance,
     realisation_moments,
@@ -29,7 +31,6 @@ from svnn.stability import (
     stability_curve,
     stochastic_bound,
 )
-from svnn.stability.networks import _filter_banks
 
 #: Networks of a few epochs predict no better than a constant, and would not count.
 pytestmark = pytest.mark.usefixtures("every_part_counts")
@@ -107,9 +108,9 @@ FUNCTIONS = {
 def size(request, monkeypatch):
     """Everything exact, or the ways of large matrices on a size at which they are quick."""
     if request.param == "large":
-        monkeypatch.setattr(_norms, "_EXACT_LIMIT", 5)
-        for name in ("_BLOCK_LIMIT", "_DENSE_LIMIT"):
-            monkeypatch.setattr(_filter_banks, name, 5)
+        monkeypatch.setattr(_spectrum, "_EXACT_LIMIT", 5)
+        monkeypatch.setattr(_bounds, "_BLOCK_LIMIT", 5)
+        monkeypatch.setattr(_network, "_DENSE_LIMIT", 5)
 
 
 @pytest.mark.parametrize("function", FUNCTIONS)

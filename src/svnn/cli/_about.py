@@ -13,9 +13,9 @@ from svnn.cli._app import Json, app, checking, say_json
 
 @app.command()
 def datasets(json_: Json = False) -> None:
-    """List the data sets that svnn.datasets can load, and which of them are here."""
+    """List the data sets that svnn.datasets and svnn.paper can load, and which of them are here."""
     with checking():
-        from svnn.datasets._catalogue import CATALOGUE
+        from svnn.paper.data._catalogue import CATALOGUE
 
         rows = [
             {"loader": each.call, "shape": each.shape, "what": each.what, "found": each.found()} for each in CATALOGUE
@@ -38,7 +38,7 @@ def info(json_: Json = False) -> None:
     with checking():
         import torch
 
-        from svnn.experiments._run_folder import versions
+        from svnn.paper.experiments._run_folder import versions
 
         facts = {
             "versions": {"python": platform.python_version(), **versions()},

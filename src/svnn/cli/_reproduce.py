@@ -45,7 +45,7 @@ def reproduce(
     written as soon as it exists: after an interruption the same command continues where it stopped, and ends with the
     same tables.
     """
-    from svnn.experiments import EXPERIMENTS
+    from svnn.paper.experiments import EXPERIMENTS
 
     if list_ or name is None:
         for each, what in {**EXPERIMENTS, "all": "all of these"}.items():
@@ -54,7 +54,7 @@ def reproduce(
             complain('name one of these experiments, or "all".')
         raise typer.Exit(0 if list_ else 2)
     with checking():
-        from svnn.experiments._reproduce import Request, prepare, run_prepared
+        from svnn.paper.experiments._reproduce import Request, prepare, run_prepared
 
         request = Request(
             name,

@@ -1,20 +1,16 @@
 """Covariance estimators with the scikit-learn contract: ``fit(X)`` sets ``covariance_``."""
 
-from svnn.covariance._acv import ACV
 from svnn.covariance._adaptive_threshold import AdaptiveThreshold
-from svnn.covariance._banding import Banding
+from svnn.covariance._bands import Banding, Tapering
 from svnn.covariance._factor_threshold import FactorThreshold
 from svnn.covariance._graphical_lasso import ConvergenceError, GraphicalLasso
-from svnn.covariance._hard_threshold import HardThreshold
-from svnn.covariance._huber import HuberCovariance
-from svnn.covariance._rcv import RCV
 from svnn.covariance._resolve import resolve
 from svnn.covariance._sample_covariance import SampleCovariance
+from svnn.covariance._scatter import HuberCovariance, TylerCovariance
 from svnn.covariance._significant_edges import SignificantEdges
-from svnn.covariance._soft_threshold import SoftThreshold
 from svnn.covariance._spectral import Spectral
-from svnn.covariance._tapering import Tapering
-from svnn.covariance._tyler import TylerCovariance
+from svnn.covariance._stochastic import ACV, RCV
+from svnn.covariance._thresholds import HardThreshold, SoftThreshold
 from svnn.covariance._within_class import WithinClass
 
 __all__ = [

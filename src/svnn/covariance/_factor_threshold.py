@@ -3,24 +3,18 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import TYPE_CHECKING, Any
+from typing import Any, ClassVar
 
 import numpy as np
 import scipy.sparse as sp
 
-from svnn._parameters import declared, either, fitted, integer, number, one_of, parameter
+from svnn._parameters import Rule, either, integer, number, one_of, seed
 from svnn._summary import kept_edges
-from svnn._types import AnyArray, ColumnLike, Matrix, RandomState
-from svnn.covariance._correlation import needs_products
-from svnn.covariance._forms import is_sparse, off_diagonal_density
-from svnn.covariance._hard_threshold import (
-    _CV_FEATURES,
-    HardThreshold,
-    cross_validated_tau,
-    one_threshold,
-    threshold_moments,
-)
-from svnn.covariance._sparsifier import Estimate, Sparsifier
+from svnn._types import AnyArray, ColumnLike, HasFit, RandomState
+from svnn.covariance._base import Estimate, Sparsifier, off_diagonal_density
+from svnn.covariance._conversion import is_sparse
+from svnn.covariance._moments import needs_products
+from svnn.covariance._thresholds import CV_FEATURES, HardThreshold, cross_validated_tau
 from svnn.functional import Moments
 from svnn.functional._array import generator, like, namespace, off_diagonal, to_numpy
 from svnn.functional._matrix import plain_values
@@ -29,11 +23,7 @@ from svnn.functional.low_rank import LowRankPlusSparse
 from svnn.functional.moments import check_weight, observations
 from svnn.functional.thresholds import RULES
 
-if TYPE_CHECKING:
-    from torch import Tensor
 
-
-@declared
 class FactorThreshold(Sparsifier):
     r"""Leading principal components, plus a thresholded covariance of the residuals (POET, Fan, Liao & Mincheva 2013).
 
@@ -43,6 +33,66 @@ class FactorThreshold(Sparsifier):
     standard deviations and :math:`\eta` the thresholding rule, which leaves the diagonal alone. For features that move
     together (a market, a global signal, the size of a head) and are sparse beside that: no threshold alone finds a
     sparse matrix there.
+
+    Parameters
+    ----------
+    n_factors : int or "auto", default="auto"
+        r, the number of components. "auto" counts them.
+    rule : {"hard", "soft", "scad", "adaptive_lasso"}, default="hard"
+        What happens to the residual covariances, see :mod:`svnn.functional`.
+    tau : float, "universal" or "cv", default="universal"
+        The threshold of the residuals, as ``tau`` of :class:`HardThreshold`: a number applies to their
+        covariances, "universal" and "cv" to their correlations.
+    scale : float, default=2.0
+        Factor of the universal threshold.
+    n_splits : int, default=10
+        Number of random splits for ``tau="cv"``.
+    random_state : int, Generator, RandomState or None, default=None
+        Seed of those splits.
+    correlation : {"pearson", "spearman", "kendall", "biweight"}, default="pearson"
+        The correlations R of the covariance :math:`D R D`; see :class:`HardThreshold`.
+    base : str, estimator or None, default=None
+        The covariance to sparsify in place of the sample covariance; see :class:`HardThreshold`.
+    psd : {None, "load", "shrink", "clip"}, default=None
+        Repair of negative eigenvalues of ``residual_covariance_``; the factors have none.
+    missing : {"raise", "pairwise"}, default="raise"
+        Treatment of NaN. "pairwise" takes each entry over the samples where both features are observed.
+    halflife : float or None, default=None
+        Number of rows after which a row counts half as much. None counts all rows alike.
+    sparse_output : bool or None, default=None
+        Whether ``covariance_`` is sparse. None makes it sparse with more than ``dense_limit`` features.
+    dense_limit : int, default=4096
+        The most features for which the N×N sample covariance is formed; with more, it is computed in tiles.
+    memory_limit : int, str or None, default=None
+        Bytes, or a text such as "1.5GB", that the tiles may use. By default half of the memory.
+    verbose : bool, default=False
+        Show the progress while tiles are computed.
+
+    Attributes
+    ----------
+    n_factors_ : int
+        Number of factors, r.
+    loadings_ : ndarray or Tensor of shape (N, r)
+        B: the covariances of features and factors.
+    factors_ : ndarray or Tensor of shape (t, r)
+        The factors, of variance 1, in the observations of positive weight; those of (t, N, F) data stand one
+        after the other. Not there where values are missing.
+    residual_covariance_ : ndarray or Tensor of shape (N, N)
+        What is added to the factors; sparse where ``covariance_`` is.
+    threshold_ : float or array
+        As that of :class:`HardThreshold`.
+    tau_ : float
+        The value that was chosen, with ``tau="cv"`` only.
+    density_ : float
+        Share of off-diagonal entries of ``covariance_`` that are not zero.
+    covariance_ : ndarray or Tensor of shape (N, N)
+        A ``LowRankPlusSparse`` of numpy arrays with more than ``dense_limit`` features, or with
+        ``sparse_output=True``.
+    location_ : ndarray or Tensor of shape (N,)
+        Means of the features.
+    n_features_in_ : int
+    feature_names_in_ : ndarray of shape (N,)
+        Only where X has named columns.
 
     See Also
     --------
@@ -83,50 +133,44 @@ class FactorThreshold(Sparsifier):
     array([[0, 1]])
     """
 
+    _rules: ClassVar[dict[str, Rule]] = {
+        "n_factors": either(integer(0), "auto"),
+        "rule": one_of(*RULES),
+        "tau": either(number(0), "universal", "cv"),
+        "scale": number(0),
+        "n_splits": integer(1),
+        "random_state": seed(),
+        **Sparsifier._rules,
+    }
+
+    def __init__(
+        self,
+        *,
+        n_factors: int | str = "auto",
+        rule: str = "hard",
+        tau: float | str = "universal",
+        scale: float = 2.0,
+        n_splits: int = 10,
+        random_state: RandomState = None,
+        correlation: str = "pearson",
+        base: str | HasFit | None = None,
+        psd: str | None = None,
+        missing: str = "raise",
+        halflife: float | None = None,
+        sparse_output: bool | None = None,
+        dense_limit: int = 4096,
+        memory_limit: float | str | None = None,
+        verbose: bool = False,
+    ) -> None:
+        super().__init__(correlation, base, psd, missing, halflife, sparse_output, dense_limit, memory_limit, verbose)
+        self.n_factors = n_factors
+        self.rule = rule
+        self.tau = tau
+        self.scale = scale
+        self.n_splits = n_splits
+        self.random_state = random_state
+
     _tiles_on_cluster = False
-
-    n_factors: int | str = parameter(
-        default="auto", rule=either(integer(0), "auto"), doc='r, the number of components. "auto" counts them.'
-    )
-    rule: str = parameter(
-        default="hard",
-        rule=one_of(*RULES),
-        doc="What happens to the residual covariances, see :mod:`svnn.functional`.",
-    )
-    tau: float | str = parameter(
-        default="universal",
-        rule=either(number(0), "universal", "cv"),
-        doc="""The threshold of the residuals, as ``tau`` of :class:`HardThreshold`: a number applies to their
-        covariances, "universal" and "cv" to their correlations.""",
-    )
-    scale: float = parameter(default=HardThreshold.scale, like=HardThreshold)
-    n_splits: int = parameter(default=HardThreshold.n_splits, like=HardThreshold)
-    random_state: RandomState = parameter(default=HardThreshold.random_state, like=HardThreshold)
-    psd: str | None = parameter(
-        default=Sparsifier.psd,
-        rule=one_of(None, "load", "shrink", "clip"),
-        doc="Repair of negative eigenvalues of ``residual_covariance_``; the factors have none.",
-    )
-
-    covariance_: Matrix | Tensor | LowRankPlusSparse = fitted(
-        kind="ndarray or Tensor of shape (N, N)",
-        doc="""A ``LowRankPlusSparse`` of numpy arrays with more than ``dense_limit`` features, or with
-        ``sparse_output=True``.""",
-    )
-    n_factors_: int = fitted(kind="int", doc="Number of factors, r.")
-    loadings_: AnyArray = fitted(
-        kind="ndarray or Tensor of shape (N, r)", doc="B: the covariances of features and factors."
-    )
-    factors_: AnyArray = fitted(
-        kind="ndarray or Tensor of shape (t, r)",
-        doc="""The factors, of variance 1, in the observations of positive weight; those of (t, N, F) data stand one
-        after the other. Not there where values are missing.""",
-    )
-    residual_covariance_: Matrix | Tensor = fitted(
-        kind="ndarray or Tensor of shape (N, N)", doc="What is added to the factors; sparse where ``covariance_`` is."
-    )
-    threshold_: float | AnyArray = fitted(kind="float or array", doc="As that of :class:`HardThreshold`.")
-    tau_: float = fitted(kind="float", doc='The value that was chosen, with ``tau="cv"`` only.')
 
     @property
     def parts_(self) -> LowRankPlusSparse:
@@ -164,9 +208,8 @@ class FactorThreshold(Sparsifier):
             sample_weight = weight[weight > 0]
         elif self.tau == "cv":
             raise ValueError('tau="cv" of FactorThreshold needs data without NaN; use tau="universal" or impute first.')
-        threshold = self._threshold()
-        found = threshold_moments(threshold, self.rule, residuals, moments._replace(covariance=rest), sample_weight)
-        return self._estimate(loadings, factors, found)
+        sparse = self._threshold()._from_moments(residuals, moments._replace(covariance=rest), sample_weight)
+        return self._estimate(loadings, factors, sparse)
 
     def _from_tiles(self, X: AnyArray, sample_weight: ColumnLike | None) -> Estimate:
         from svnn.covariance import tiles
@@ -182,27 +225,33 @@ class FactorThreshold(Sparsifier):
         loadings, data = tiles.without_factors(data, vectors, correlations=correlations)
         root = data.weight.double().repeat_interleave(data.n_values).sqrt()
         factors = vectors[:size] * size**0.5 / root[:, None]
-        tau, threshold = None, self._threshold()
         if self.tau == "cv":
             chosen = np.arange(n)
-            if n > _CV_FEATURES:
-                chosen = np.sort(generator(self.random_state).choice(n, _CV_FEATURES, replace=False))
+            if n > CV_FEATURES:
+                chosen = np.sort(generator(self.random_state).choice(n, CV_FEATURES, replace=False))
             rows = (data.Z[chosen, :size].double() / root).T
             shape = X if X.ndim == 2 else X[: len(data.weight)]
-            tau = cross_validated_tau(threshold, self.rule, _like_data(rows, shape), data.weight)
-            cut = tau / data.n_samples**0.5
+            tau = cross_validated_tau(self._threshold(), _like_data(rows, shape), data.weight)
         else:
-            cut, _ = one_threshold(threshold, self.rule, X, data.n_samples, None)
+            tau = self._threshold()._chosen_tau(X, None)
         grid = tiles.over(data, limit, bool(self.verbose))
-        location, matrix, _ = tiles.above_threshold(grid, self.rule, float(cut))
+        location, matrix, cut = tiles.above_threshold(grid, self.rule, tau / data.n_samples**0.5)
         B, F = (part.to(data.dtype) if data.as_tensor else part.to(data.dtype).numpy() for part in (loadings, factors))
-        return self._estimate(B, F, Estimate(matrix, location, {"threshold_": cut, "tau_": tau}))
+        learned = {"threshold_": cut, "tau_": tau if self.tau == "cv" else None}
+        return self._estimate(B, F, Estimate(matrix, location, learned))
 
     def _threshold(self) -> HardThreshold:
-        """Return the estimator whose parameters choose the threshold of the residuals."""
-        return HardThreshold(
-            tau=self.tau, scale=self.scale, n_splits=self.n_splits, random_state=self.random_state, missing=self.missing
+        """Return the estimator that thresholds the residuals."""
+        threshold = HardThreshold(
+            tau=self.tau,
+            scale=self.scale,
+            n_splits=self.n_splits,
+            random_state=self.random_state,
+            missing=self.missing,
+            dense_limit=self.dense_limit,
         )
+        threshold._rule = self.rule
+        return threshold
 
     def _count(self, eigenvalues: np.ndarray, total: float, n_samples: float) -> int:
         """Return the number of factors among descending eigenvalues of correlations that sum to ``total``."""
@@ -217,9 +266,9 @@ class FactorThreshold(Sparsifier):
             )
         return wanted
 
-    def _estimate(self, loadings: Any, factors: Any, found: Estimate) -> Estimate:
-        """Return the sum of the factors and the residual covariance in ``found``, which is repaired first."""
-        residual = super()._finished(found.covariance)
+    def _estimate(self, loadings: Any, factors: Any, sparse: Estimate) -> Estimate:
+        """Return the sum of the factors and the sparse residual covariance, which is repaired first."""
+        residual = super()._finished(sparse.covariance)
         covariance: Any = None
         sign = _signs(to_numpy(loadings))
         loadings = loadings * like(sign, loadings)
@@ -228,16 +277,16 @@ class FactorThreshold(Sparsifier):
         else:
             covariance = _symmetric(loadings @ loadings.T) + residual
         learned = {
-            **found.learned,
+            **sparse.learned,
             "n_factors_": loadings.shape[1],
             "loadings_": loadings,
             "factors_": None if factors is None else factors * like(sign, factors),
             "residual_covariance_": residual,
         }
-        return Estimate(covariance, found.location, learned)
+        return Estimate(covariance, sparse.location, learned)
 
     def _finished(self, C: Any) -> Any:
-        return C  # the residuals are repaired, and in their form, before the factors are added
+        return C  # the residuals are repaired and converted before the factors are added
 
 
 def _symmetric(C: Any) -> Any:

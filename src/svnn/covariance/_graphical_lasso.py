@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import warnings
-from typing import TYPE_CHECKING, Any, NamedTuple, Self, cast
+from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple, Self, cast
 
 import numpy as np
 import scipy.sparse as sp
@@ -13,22 +13,20 @@ from sklearn.utils.parallel import Parallel, delayed
 from sklearn.utils.validation import check_is_fitted
 
 from svnn._parameters import (
+    Rule,
     anything,
     boolean,
     check_parameters,
-    declared,
-    fitted,
     integer,
     number,
     one_of,
-    parameter,
     share,
 )
 from svnn._types import ColumnLike, DataLike, Matrix
 from svnn._validation import at_once
-from svnn.covariance._covariance import CovarianceEstimator
-from svnn.covariance._forms import in_form, off_diagonal_density
-from svnn.covariance._hard_threshold import HardThreshold
+from svnn.covariance._base import CovarianceEstimator, off_diagonal_density
+from svnn.covariance._conversion import in_form
+from svnn.covariance._thresholds import HardThreshold
 from svnn.functional import hard_threshold, sample_moments, soft_threshold, universal_threshold
 from svnn.functional._array import like, to_numpy
 from svnn.functional.moments import check_weight, effective_samples
@@ -44,7 +42,6 @@ class ConvergenceError(ValueError):
     """The solver found no solution, not even with a ridge."""
 
 
-@declared
 class GraphicalLasso(CovarianceEstimator):
     r"""Sparse precision matrix by the graphical lasso on correlations, solved component by component.
 
@@ -59,6 +56,50 @@ class GraphicalLasso(CovarianceEstimator):
     ------
     ConvergenceError
         Where no ridge helps.
+
+    Parameters
+    ----------
+    alpha : float in (0, 1], default=0.1
+        Penalty on correlations. Features that no chain of correlations above ``alpha`` links are independent in
+        the result.
+    max_iter : int, default=100
+        Most sweeps of scikit-learn's solver.
+    tol : float, default=0.0001
+        Duality gap at which it stops.
+    enet_tol : float, default=1e-07
+        Tolerance of its inner lasso. With scikit-learn's own 1e-4 it often does not converge from about 70
+        features on.
+    n_jobs : int or None, default=None
+        Number of components to solve at the same time.
+    missing : {"raise", "pairwise"}, default="raise"
+        What to do about NaN. "pairwise" takes each entry over the samples where both features are observed; it
+        forms the whole N×N matrix.
+    sparse_output : bool or None, default=None
+        Whether ``covariance_`` and ``precision_`` are sparse: a ``csr_array``, or a sparse CSR tensor for
+        tensors. None means that they are sparse with more than ``dense_limit`` features.
+    dense_limit : int, default=4096
+        Up to so many features the N×N sample covariance is formed, and the result is dense.
+
+    Attributes
+    ----------
+    precision_ : ndarray or Tensor of shape (N, N)
+        Its inverse, of the same kind. A constant feature has a row of zeros in both.
+    density_ : float
+        Share of off-diagonal entries of ``precision_`` that are not zero.
+    n_components_ : int
+        Number of groups of features that are independent of each other.
+    n_iter_ : int
+        Most sweeps of any component; 0 where all have closed forms (one or two features).
+    ridge_ : float
+        The largest ridge that a component needed, 0 in good cases.
+    covariance_ : ndarray or Tensor of shape (N, N)
+        Block diagonal up to the order of the features, with the sample variances. A ``csr_array`` or sparse CSR
+        tensor with more than ``dense_limit`` features; see ``sparse_output``.
+    location_ : ndarray or Tensor of shape (N,)
+        Means of the features.
+    n_features_in_ : int
+    feature_names_in_ : ndarray of shape (N,)
+        Only where X has named columns.
 
     Notes
     -----
@@ -90,56 +131,38 @@ class GraphicalLasso(CovarianceEstimator):
            [ 0.  ,  0.  ,  0.  ,  0.92]])
     """
 
-    alpha: float = parameter(
-        default=0.1,
-        rule=share(above=True),
-        doc="""Penalty on correlations. Features that no chain of correlations above ``alpha`` links are independent in
-        the result.""",
-    )
-    max_iter: int = parameter(default=100, rule=integer(1), doc="Most sweeps of scikit-learn's solver.")
-    tol: float = parameter(default=1e-4, rule=number(0, above=True), doc="Duality gap at which it stops.")
-    enet_tol: float = parameter(
-        default=1e-7,
-        rule=number(0, above=True),
-        doc="""Tolerance of its inner lasso. With scikit-learn's own 1e-4 it often does not converge from about 70
-        features on.""",
-    )
-    n_jobs: int | None = parameter(
-        default=None, rule=anything("int or None"), doc="Number of components to solve at the same time."
-    )
-    missing: str = parameter(
-        default="raise",
-        rule=one_of("raise", "pairwise"),
-        doc="""What to do about NaN. "pairwise" takes each entry over the samples where both features are observed; it
-        forms the whole N×N matrix.""",
-    )
-    sparse_output: bool | None = parameter(
-        default=None,
-        rule=boolean(optional=True),
-        doc="""Whether ``covariance_`` and ``precision_`` are sparse: a ``csr_array``, or a sparse CSR tensor for
-        tensors. None means that they are sparse with more than ``dense_limit`` features.""",
-    )
-    dense_limit: int = parameter(
-        default=4096,
-        rule=integer(0),
-        doc="Up to so many features the N×N sample covariance is formed, and the result is dense.",
-    )
+    _rules: ClassVar[dict[str, Rule]] = {
+        "alpha": share(above=True),
+        "max_iter": integer(1),
+        "tol": number(0, above=True),
+        "enet_tol": number(0, above=True),
+        "n_jobs": anything("int or None"),
+        "missing": one_of("raise", "pairwise"),
+        "sparse_output": boolean(optional=True),
+        "dense_limit": integer(0),
+    }
 
-    covariance_: Matrix | Tensor = fitted(
-        kind="ndarray or Tensor of shape (N, N)",
-        doc="""Block diagonal up to the order of the features, with the sample variances. A ``csr_array`` or sparse CSR
-        tensor with more than ``dense_limit`` features; see ``sparse_output``.""",
-    )
-    precision_: Matrix | Tensor = fitted(
-        kind="ndarray or Tensor of shape (N, N)",
-        doc="Its inverse, of the same kind. A constant feature has a row of zeros in both.",
-    )
-    density_: float = fitted(kind="float", doc="Share of off-diagonal entries of ``precision_`` that are not zero.")
-    n_components_: int = fitted(kind="int", doc="Number of groups of features that are independent of each other.")
-    n_iter_: int = fitted(
-        kind="int", doc="Most sweeps of any component; 0 where all have closed forms (one or two features)."
-    )
-    ridge_: float = fitted(kind="float", doc="The largest ridge that a component needed, 0 in good cases.")
+    def __init__(
+        self,
+        *,
+        alpha: float = 0.1,
+        max_iter: int = 100,
+        tol: float = 0.0001,
+        enet_tol: float = 1e-07,
+        n_jobs: int | None = None,
+        missing: str = "raise",
+        sparse_output: bool | None = None,
+        dense_limit: int = 4096,
+    ) -> None:
+        super().__init__()
+        self.alpha = alpha
+        self.max_iter = max_iter
+        self.tol = tol
+        self.enet_tol = enet_tol
+        self.n_jobs = n_jobs
+        self.missing = missing
+        self.sparse_output = sparse_output
+        self.dense_limit = dense_limit
 
     @at_once
     def fit(self, X: DataLike, y: object = None, sample_weight: ColumnLike | None = None) -> Self:

@@ -10,20 +10,16 @@ from sklearn.covariance import OAS, LedoitWolf
 from threadpoolctl import threadpool_limits
 
 from svnn._types import AnyArray, ColumnLike, HasCovariance, HasFit, MatrixLike
-from svnn.covariance._acv import ACV
 from svnn.covariance._adaptive_threshold import AdaptiveThreshold
-from svnn.covariance._banding import Banding
-from svnn.covariance._covariance import CovarianceEstimator
+from svnn.covariance._bands import Banding, Tapering
+from svnn.covariance._base import CovarianceEstimator
 from svnn.covariance._factor_threshold import FactorThreshold
 from svnn.covariance._graphical_lasso import GraphicalLasso
-from svnn.covariance._hard_threshold import HardThreshold
-from svnn.covariance._huber import HuberCovariance
-from svnn.covariance._rcv import RCV
 from svnn.covariance._sample_covariance import SampleCovariance
+from svnn.covariance._scatter import HuberCovariance, TylerCovariance
 from svnn.covariance._significant_edges import SignificantEdges
-from svnn.covariance._soft_threshold import SoftThreshold
-from svnn.covariance._tapering import Tapering
-from svnn.covariance._tyler import TylerCovariance
+from svnn.covariance._stochastic import ACV, RCV
+from svnn.covariance._thresholds import HardThreshold, SoftThreshold
 from svnn.functional._matrix import factored_matrix
 
 Estimator = TypeVar("Estimator", bound=HasFit)

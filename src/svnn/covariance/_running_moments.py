@@ -1,8 +1,7 @@
-"""Moments that go on: the totals of all rows so far, and what new rows make of them."""
+"""Incremental moments: the totals of all rows so far, and their update by new rows."""
 
 from __future__ import annotations
 
-from functools import singledispatch
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -48,7 +47,7 @@ def decaying(sample_weight: ColumnLike | None, halflife: float | None, X: Any) -
     r"""Return weights times :math:`2^{-a/h}`, with ``a`` the age of a row: the last one has age 0, the first ``t - 1``.
 
     Without a half-life the weights come back as they are. A factor below the square of the rounding unit, relative to
-    the newest row of some weight, is zero: what such a row adds to a covariance is lost in rounding.
+    the newest row of some weight, is zero: such a row's part of a covariance is lost in rounding.
 
     Examples
     --------
@@ -69,12 +68,11 @@ def decaying(sample_weight: ColumnLike | None, halflife: float | None, X: Any) -
             f"halflife={halflife!r} rows leaves only the newest one of {t}, of which there is no covariance; use a "
             "larger number."
         )
-    # Rows of weight zero may be newer, so many that what is left of all others is no number.
+    # Rows of weight zero may be newer, so many that the decay factor of all others underflows.
     left = max(largest * 0.5 ** ((t - 1 - newest) / float(halflife)), np.finfo(np.float64).tiny)
     return given * factor * left
 
 
-@singledispatch
 def totals(X: Any, sample_weight: ColumnLike | None, halflife: float | None = None) -> Totals:
     """Return the totals of a table (t, N) or (t, N, F)."""
     weight, largest = relative_weight(decaying(sample_weight, halflife, X), X)
@@ -84,10 +82,11 @@ def totals(X: Any, sample_weight: ColumnLike | None, halflife: float | None = No
 
 
 def merge(a: Totals, b: Totals, decay: float = 1.0) -> Totals:
-    """Combine two batches, the second one newer (Chan, Golub & LeVeque 1983); ``decay`` is what is left of the first.
+    """Combine two batches, the second one newer (Chan, Golub & LeVeque 1983).
 
-    A feature that varied long ago and is constant since becomes a constant when what is left of its spread is
-    rounding: deviations of the first batch shrink with the root of ``decay``, as they do in the variance.
+    ``decay`` multiplies the weights of the first.
+    A feature that varied long ago and is constant since becomes constant when its remaining spread is rounding:
+    deviations of the first batch shrink with the root of ``decay``, as they do in the variance.
     """
     first = a.largest * decay
     largest = max(first, b.largest)
@@ -95,7 +94,7 @@ def merge(a: Totals, b: Totals, decay: float = 1.0) -> Totals:
     weight = weight_a + weight_b
     share_a, share_b = weight_a / weight, weight_b / weight
     shift = b.location - a.location
-    with np.errstate(over="ignore", invalid="ignore"):  # said when the variances are checked
+    with np.errstate(over="ignore", invalid="ignore"):  # reported when the variances are checked
         between = (share_a * shift)[:, None] * (share_b * shift)
         covariance = share_a * a.covariance + share_b * b.covariance + between
     squares = a.squares * (first / largest) ** 2 + b.squares * (b.largest / largest) ** 2

@@ -3,30 +3,46 @@
 from __future__ import annotations
 
 import math
-from typing import Any, Self
+from typing import ClassVar, Self
 
-from sklearn.utils import Tags
+import numpy as np
 
-from svnn._parameters import check_parameters, declared, fitted, number, parameter
+from svnn._parameters import Rule, check_parameters, number
 from svnn._types import AnyArray, ColumnLike, DataLike
-from svnn._validation import at_once, is_dask, unless
-from svnn.covariance._correlation import not_plain, see
-from svnn.covariance._covariance import CovarianceEstimator, totals_before
-from svnn.covariance._from_tables import moments_of_table, read_table
-from svnn.covariance._running_moments import Totals, add_rows, decaying
-from svnn.covariance._sparsifier import Sparsifier
-from svnn.sources import as_table
+from svnn._validation import at_once, unless
+from svnn.covariance._base import CovarianceEstimator, Sparsifier
+from svnn.covariance._moments import sample_of, why_not_incremental
+from svnn.covariance._running_moments import add_rows, decaying
+from svnn.functional._array import is_torch
 
 
-def _why_not(estimator: SampleCovariance) -> str:
-    return "" if estimator.correlation == "pearson" else not_plain(estimator.correlation)
-
-
-@declared
 class SampleCovariance(CovarianceEstimator):
     r"""The sample covariance.
 
     .. math:: \hat C = \frac{1}{t - \text{ddof}} \sum_{i=1}^t (x_i - \hat\mu)(x_i - \hat\mu)^T
+
+    Parameters
+    ----------
+    ddof : float, default=0
+        What is taken from the number of samples; the paper divides by ``t``.
+    correlation : {"pearson", "spearman", "kendall", "biweight"}, default="pearson"
+        The correlations R of the covariance :math:`D R D`; see :class:`HardThreshold`.
+    missing : {"raise", "pairwise"}, default="raise"
+        Treatment of NaN. "pairwise" takes each entry over the samples where both features are observed.
+    halflife : float or None, default=None
+        Number of rows after which a row counts half as much. None counts all rows alike.
+
+    Attributes
+    ----------
+    n_samples_ : float
+        Effective number of samples, :math:`(\sum w)^2/\sum w^2` with weights; an (N, N) array of the pairs'
+        numbers where values are missing.
+    covariance_ : ndarray or Tensor of shape (N, N)
+    location_ : ndarray or Tensor of shape (N,)
+        Means of the features.
+    n_features_in_ : int
+    feature_names_in_ : ndarray of shape (N,)
+        Only where X has named columns.
 
     See Also
     --------
@@ -54,38 +70,44 @@ class SampleCovariance(CovarianceEstimator):
     array([2.857, 3.286])
     """
 
-    ddof: float = parameter(
-        default=0, rule=number(-math.inf), doc="What is taken from the number of samples; the paper divides by ``t``."
-    )
-    correlation: str = parameter(default=Sparsifier.correlation, like=Sparsifier)
-    missing: str = parameter(default=Sparsifier.missing, like=Sparsifier)
-    halflife: float | None = parameter(default=Sparsifier.halflife, like=Sparsifier)
+    n_samples_: float | AnyArray
+    _takes_sparse = True
+    _rules: ClassVar[dict[str, Rule]] = {
+        "ddof": number(-math.inf),
+        **{name: Sparsifier._rules[name] for name in ("correlation", "missing", "halflife")},
+    }
 
-    n_samples_: float | AnyArray = fitted(
-        kind="float",
-        doc=r"""Effective number of samples, :math:`(\sum w)^2/\sum w^2` with weights; an (N, N) array of the pairs'
-        numbers where values are missing.""",
-    )
+    def __init__(
+        self,
+        *,
+        ddof: float = 0,
+        correlation: str = "pearson",
+        missing: str = "raise",
+        halflife: float | None = None,
+    ) -> None:
+        super().__init__()
+        self.ddof = ddof
+        self.correlation = correlation
+        self.missing = missing
+        self.halflife = halflife
 
     @at_once
     def fit(self, X: DataLike, y: object = None, sample_weight: ColumnLike | None = None) -> Self:
         """Estimate the covariance of ``X``, of shape (t, N) or (t, N, F); see :meth:`HardThreshold.fit`."""
         check_parameters(self)
-        table, plain = as_table(X), self.missing == "raise" and self.correlation == "pearson"
-        if table is not None and plain:
-            return self._set(moments_of_table(self, table, sample_weight)[0])
-        if table is not None:
-            data: Any = read_table(self, table)
-        else:
-            data = self._check_dask(X) if plain and is_dask(X) else self._check(X)
-        if plain:
-            return self._set(add_rows(None, data, sample_weight, self.halflife))
-        weight = decaying(sample_weight, self.halflife, data)
-        seen = see(data, weight, self.correlation, self.missing, ddof=self.ddof)
-        self.location_, (_, self.covariance_, self.n_samples_) = seen.location, seen.moments
+        data = None
+        if type(X) is not np.ndarray and not is_torch(X):
+            from svnn.covariance._tables import read_table
+
+            data = read_table(self, X, streams=self.missing == "raise" and self.correlation == "pearson")
+        data = self._check(X) if data is None else data
+        sample = sample_of(self, data, decaying(sample_weight, self.halflife, data), ddof=self.ddof)
+        self.location_, (_, self.covariance_, self.n_samples_) = sample.location, sample.moments
+        if sample.totals is not None:
+            self._totals_ = sample.totals
         return self
 
-    @unless(_why_not)
+    @unless(why_not_incremental)
     @at_once
     def partial_fit(self, X: DataLike, y: object = None, sample_weight: ColumnLike | None = None) -> Self:
         """Add the rows of ``X`` to those seen before.
@@ -94,22 +116,11 @@ class SampleCovariance(CovarianceEstimator):
         ``halflife`` their order does not matter either.
         """
         check_parameters(self)
-        before = totals_before(self)
-        data: Any = self._check(X, reset=before is None, min_samples=1)
-        return self._set(add_rows(before, data, sample_weight, self.halflife))
-
-    def _check_dask(self, X: object) -> Any:
-        from svnn.covariance import _dask
-
-        return _dask.take(self, X, lambda table: True, limit=0)
-
-    def __sklearn_tags__(self) -> Tags:
-        tags = super().__sklearn_tags__()
-        tags.input_tags.sparse = True
-        return tags
-
-    def _set(self, totals: Totals) -> Self:
-        """Take over the totals of all rows so far, and what follows from them."""
-        self.location_, self.covariance_, self.n_samples_ = totals.moments(self.ddof)
-        self._totals_ = totals
+        before = self._totals_so_far()
+        data = self._check(X, reset=before is None, min_samples=1)
+        self._totals_ = add_rows(before, data, sample_weight, self.halflife)
+        self.location_, self.covariance_, self.n_samples_ = self._totals_.moments(self.ddof)
         return self
+
+    def _needs_rows(self) -> str:
+        return ""

@@ -2,16 +2,17 @@
 
 from __future__ import annotations
 
-from typing import Any
+import warnings
+from typing import Any, ClassVar
 
 import numpy as np
-import scipy.sparse as sp
+from scipy.special import ndtri
+from sklearn.exceptions import ConvergenceWarning
 
-from svnn._parameters import boolean, declared, fitted, number, one_of, parameter
-from svnn._types import AnyArray, ColumnLike, FloatArray
-from svnn.covariance._correlation import needs_products
-from svnn.covariance._neighbourhoods import neighbourhoods
-from svnn.covariance._sparsifier import Estimate, Sparsifier
+from svnn._parameters import Rule, boolean, number, one_of
+from svnn._types import AnyArray, BoolArray, ColumnLike, FloatArray, HasFit
+from svnn.covariance._base import Estimate, Sparsifier
+from svnn.covariance._moments import needs_products
 from svnn.functional import Moments
 from svnn.functional._array import like, namespace, off_diagonal, to_numpy
 from svnn.functional.moments import check_weight, observations
@@ -24,7 +25,6 @@ from svnn.functional.significance import (
 )
 
 
-@declared
 class SignificantEdges(Sparsifier):
     r"""Sample covariance of the pairs of features whose correlation is significant.
 
@@ -34,6 +34,51 @@ class SignificantEdges(Sparsifier):
     freedom, and :math:`p^*` the largest p-value that counts when all pairs are tested at once. ``alpha`` is a
     statement about the edges that stay: with ``method="bh"`` the share of them that should not be there is at most
     ``alpha`` in the mean.
+
+    Parameters
+    ----------
+    alpha : float in (0, 1), default=0.05
+        The level of all tests together.
+    method : {"bh", "by", "bonferroni"}, default="bh"
+        What ``alpha`` bounds: the share of false edges among those kept, by the procedure of Benjamini and
+        Hochberg ("bh") or that of Benjamini and Yekutieli ("by"), or the probability of any ("bonferroni").
+    partial : bool, default=False
+        Test partial correlations; see the notes.
+    rule : {"and", "or"}, default="and"
+        With ``partial`` and t <= N: whether both features of an edge must choose each other, or one of
+        them.
+    correlation : {"pearson", "spearman", "kendall", "biweight"}, default="pearson"
+        The correlations R of the covariance :math:`D R D`; see :class:`HardThreshold`.
+    base : str, estimator or None, default=None
+        The covariance to sparsify in place of the sample covariance; see :class:`HardThreshold`.
+    psd : {None, "load", "shrink", "clip"}, default=None
+        Repair of negative eigenvalues, see :func:`svnn.functional.psd_repair`.
+    missing : {"raise", "pairwise"}, default="raise"
+        Treatment of NaN. "pairwise" takes each entry over the samples where both features are observed.
+    halflife : float or None, default=None
+        Number of rows after which a row counts half as much. None counts all rows alike.
+    sparse_output : bool or None, default=None
+        Whether ``covariance_`` is sparse. None makes it sparse with more than ``dense_limit`` features.
+    dense_limit : int, default=4096
+        The most features for which the N×N sample covariance is formed; with more, it is computed in tiles.
+    memory_limit : int, str or None, default=None
+        Bytes, or a text such as "1.5GB", that the tiles may use. By default half of the memory.
+    verbose : bool, default=False
+        Show the progress while tiles are computed.
+
+    Attributes
+    ----------
+    p_values_ : csr_array of shape (N, N)
+        The p-values of the edges that were kept; not there where a lasso chose them.
+    density_ : float
+        Share of off-diagonal entries of ``covariance_`` that are not zero.
+    covariance_ : ndarray or Tensor of shape (N, N)
+        A ``csr_array`` or sparse CSR tensor with more than ``dense_limit`` features; see ``sparse_output``.
+    location_ : ndarray or Tensor of shape (N,)
+        Means of the features.
+    n_features_in_ : int
+    feature_names_in_ : ndarray of shape (N,)
+        Only where X has named columns.
 
     See Also
     --------
@@ -93,25 +138,36 @@ class SignificantEdges(Sparsifier):
            [0, 0, 0, 1]])
     """
 
-    alpha: float = parameter(default=0.05, rule=number(0, 1, above=True), doc="The level of all tests together.")
-    method: str = parameter(
-        default="bh",
-        rule=one_of(*METHODS),
-        doc="""What ``alpha`` bounds: the share of false edges among those kept, by the procedure of Benjamini and
-        Hochberg ("bh") or that of Benjamini and Yekutieli ("by"), or the probability of any ("bonferroni").""",
-    )
-    partial: bool = parameter(default=False, rule=boolean(), doc="Test partial correlations; see the notes.")
-    rule: str = parameter(
-        default="and",
-        rule=one_of("and", "or"),
-        doc="""With ``partial`` and t <= N: whether both features of an edge must choose each other, or one of
-        them.""",
-    )
+    _rules: ClassVar[dict[str, Rule]] = {
+        "alpha": number(0, 1, above=True),
+        "method": one_of(*METHODS),
+        "partial": boolean(),
+        "rule": one_of("and", "or"),
+        **Sparsifier._rules,
+    }
 
-    p_values_: sp.csr_array = fitted(
-        kind="csr_array of shape (N, N)",
-        doc="The p-values of the edges that were kept; not there where a lasso chose them.",
-    )
+    def __init__(
+        self,
+        *,
+        alpha: float = 0.05,
+        method: str = "bh",
+        partial: bool = False,
+        rule: str = "and",
+        correlation: str = "pearson",
+        base: str | HasFit | None = None,
+        psd: str | None = None,
+        missing: str = "raise",
+        halflife: float | None = None,
+        sparse_output: bool | None = None,
+        dense_limit: int = 4096,
+        memory_limit: float | str | None = None,
+        verbose: bool = False,
+    ) -> None:
+        super().__init__(correlation, base, psd, missing, halflife, sparse_output, dense_limit, memory_limit, verbose)
+        self.alpha = alpha
+        self.method = method
+        self.partial = partial
+        self.rule = rule
 
     def _from_moments(self, X: AnyArray, moments: Moments, sample_weight: ColumnLike | None) -> Estimate:
         needs_products("SignificantEdges", self.correlation, self.base)
@@ -180,7 +236,7 @@ class SignificantEdges(Sparsifier):
 
 
 def _too_few(n_samples: FloatArray) -> str:
-    """Say why no correlation can be tested; "" where one can be."""
+    """Return why no correlation can be tested; "" where one can be."""
     if float(n_samples.max()) > 2:
         return ""
     return (
@@ -197,3 +253,26 @@ def _partial_correlations(R: FloatArray, varies: np.ndarray) -> FloatArray:
     partial = np.zeros(R.shape)
     partial[tested] = -inverse / size[:, None] / size
     return partial
+
+
+def neighbourhoods(Z: FloatArray, n_samples: float, alpha: float, rule: str) -> BoolArray:
+    """Select neighbourhoods (Meinshausen & Bühlmann 2006): return a symmetric (N, N) matrix of the pairs.
+
+    ``Z`` holds standardised features (rows, N). Each feature is predicted from the others with the same penalty. With
+    the rule "and" two features are neighbours where each needs the other, with "or" where one does.
+    """
+    from sklearn.linear_model import Lasso  # slow to import
+
+    n = Z.shape[1]
+    penalty = float(-ndtri(alpha / (2 * n**2))) / n_samples**0.5
+    chosen = np.zeros((n, n), dtype=bool)
+    table = np.asfortranarray(Z, dtype=np.float64)
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", ConvergenceWarning)  # the support is settled long before the coefficients
+        for i in range(n):
+            target = table[:, i].copy()
+            table[:, i] = 0.0  # then it gets no coefficient
+            lasso = Lasso(alpha=penalty, fit_intercept=False, max_iter=300, copy_X=False).fit(table, target)
+            table[:, i] = target
+            chosen[i] = lasso.coef_ != 0
+    return chosen & chosen.T if rule == "and" else chosen | chosen.T

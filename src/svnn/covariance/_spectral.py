@@ -4,37 +4,22 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable
-from typing import TYPE_CHECKING, Any, Self
+from typing import Any, ClassVar, Self
 
 import numpy as np
 from sklearn.utils import Tags
 
-from svnn._parameters import (
-    Rule,
-    anything,
-    check_parameters,
-    declared,
-    either,
-    fitted,
-    integer,
-    is_allowed,
-    number,
-    parameter,
-    share,
-)
+from svnn._parameters import Rule, anything, check_parameters, either, integer, is_allowed, number, share
 from svnn._parameters import seed as seeds
 from svnn._types import ColumnLike, DataLike, HasFit, RandomState
 from svnn._validation import at_once, check_data
-from svnn.covariance._covariance import CovarianceEstimator
+from svnn.covariance._base import CovarianceEstimator
 from svnn.covariance._resolve import fit_covariance, resolve
 from svnn.covariance._running_moments import decaying
 from svnn.functional import sample_moments
 from svnn.functional._array import generator, like, to_numpy
 from svnn.functional._matrix import numpy_matrix
 from svnn.functional.moments import check_weight, effective_samples, product_deviations
-
-if TYPE_CHECKING:
-    from torch import Tensor
 
 _FUNCTIONS = ("shrink", "clip", "density")
 _RULE = Rule(
@@ -44,11 +29,39 @@ _RULE = Rule(
 )
 
 
-@declared
 class Spectral(CovarianceEstimator):
     r"""Any covariance with a function applied to its eigenvalues.
 
     .. math:: \tilde C = \sum_i f(\lambda_i)\, v_i v_i^T, \qquad \hat C = \sum_i \lambda_i v_i v_i^T
+
+    Parameters
+    ----------
+    estimator : str or estimator, default="sample"
+        A name or any estimator with ``fit`` and ``covariance_``; see :func:`svnn.covariance.resolve`.
+    function : {"shrink", "clip", "density"} or callable, default="shrink"
+        What to apply.
+    intensity : float in [0, 1] or None, default=None
+        How far "shrink" goes, from 0 to 1. None takes Ledoit and Wolf's value for the sample covariance of the
+        data.
+    beta : float, default=1.0
+        Inverse temperature of "density".
+    dense_limit : int, default=10000
+        All eigenvalues take a dense matrix; more features than this are an error.
+    random_state : int, Generator, RandomState or None, default=None
+        Seed of an estimator that is random and has none of its own.
+
+    Attributes
+    ----------
+    eigenvalues_ : ndarray
+        The new eigenvalues of features that are not constant.
+    intensity_ : float
+        How far "shrink" went; not there with other functions.
+    covariance_ : ndarray or Tensor of shape (N, N)
+    location_ : ndarray or Tensor of shape (N,)
+        Means of the features.
+    n_features_in_ : int
+    feature_names_in_ : ndarray of shape (N,)
+        Only where X has named columns.
 
     Notes
     -----
@@ -90,32 +103,32 @@ class Spectral(CovarianceEstimator):
     array([0.98, 0.98, 0.98, 0.98, 5.4 ])
     """
 
-    estimator: str | HasFit = parameter(
-        default="sample",
-        rule=anything("str or estimator"),
-        doc="A name or any estimator with ``fit`` and ``covariance_``; see :func:`svnn.covariance.resolve`.",
-        positional=True,
-    )
-    function: str | Callable[[np.ndarray], Any] = parameter(default="shrink", rule=_RULE, doc="What to apply.")
-    intensity: float | None = parameter(
-        default=None,
-        rule=either(share(), None),
-        doc="""How far "shrink" goes, from 0 to 1. None takes Ledoit and Wolf's value for the sample covariance of the
-        data.""",
-    )
-    beta: float = parameter(default=1.0, rule=number(0), doc='Inverse temperature of "density".')
-    dense_limit: int = parameter(
-        default=10_000,
-        rule=integer(0),
-        doc="All eigenvalues take a dense matrix; more features than this are an error.",
-    )
-    random_state: RandomState = parameter(
-        default=None, rule=seeds(), doc="Seed of an estimator that is random and has none of its own."
-    )
+    _rules: ClassVar[dict[str, Rule]] = {
+        "estimator": anything("str or estimator"),
+        "function": _RULE,
+        "intensity": either(share(), None),
+        "beta": number(0),
+        "dense_limit": integer(0),
+        "random_state": seeds(),
+    }
 
-    covariance_: np.ndarray | Tensor = fitted(kind="ndarray or Tensor of shape (N, N)")
-    eigenvalues_: np.ndarray = fitted(kind="ndarray", doc="The new eigenvalues of features that are not constant.")
-    intensity_: float = fitted(kind="float", doc='How far "shrink" went; not there with other functions.')
+    def __init__(
+        self,
+        estimator: str | HasFit = "sample",
+        *,
+        function: str | Callable[[np.ndarray], Any] = "shrink",
+        intensity: float | None = None,
+        beta: float = 1.0,
+        dense_limit: int = 10000,
+        random_state: RandomState = None,
+    ) -> None:
+        super().__init__()
+        self.estimator = estimator
+        self.function = function
+        self.intensity = intensity
+        self.beta = beta
+        self.dense_limit = dense_limit
+        self.random_state = random_state
 
     @at_once
     def fit(self, X: DataLike, y: ColumnLike | None = None, sample_weight: ColumnLike | None = None) -> Self:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any, Self
+from typing import Any, ClassVar, Self
 
 import numpy as np
 import scipy.sparse as sp
@@ -10,17 +10,16 @@ from sklearn.utils import Tags, check_random_state
 from sklearn.utils.multiclass import check_classification_targets
 from sklearn.utils.validation import check_consistent_length, column_or_1d
 
-from svnn._parameters import anything, check_parameters, declared, fitted, parameter, seed
+from svnn._parameters import Rule, anything, check_parameters, seed
 from svnn._types import ColumnLike, DataLike, HasFit, Matrix, RandomState
 from svnn._validation import at_once, check_data
-from svnn.covariance._covariance import CovarianceEstimator
+from svnn.covariance._base import CovarianceEstimator
 from svnn.covariance._resolve import fit_covariance, resolve
 from svnn.functional._array import is_torch, to_numpy
 from svnn.functional._centring import centre, check_variances, deviation, scaled
 from svnn.functional.moments import check_weight, observations
 
 
-@declared
 class WithinClass(CovarianceEstimator):
     r"""The covariance of the features within classes, the mean of one estimate for each class.
 
@@ -28,6 +27,25 @@ class WithinClass(CovarianceEstimator):
 
     with :math:`\pi_c` the share of class c, :math:`D_c` its standard deviations and :math:`\hat R_c` what the estimator
     makes of its z-scores. A feature that is constant within all classes has a row of zeros.
+
+    Parameters
+    ----------
+    estimator : str or estimator, default="ledoit_wolf"
+        A name or any estimator with ``fit`` and ``covariance_``; see :func:`svnn.covariance.resolve`.
+    random_state : int, Generator, RandomState or None, default=None
+        Seed of an estimator that is random and has none of its own; every class gets another.
+
+    Attributes
+    ----------
+    classes_ : ndarray
+        The labels.
+    covariance_ : ndarray of shape (N, N)
+        A ``csr_array`` where the estimator's is sparse.
+    location_ : ndarray or Tensor of shape (N,)
+        Means of the features.
+    n_features_in_ : int
+    feature_names_in_ : ndarray of shape (N,)
+        Only where X has named columns.
 
     See Also
     --------
@@ -63,20 +81,20 @@ class WithinClass(CovarianceEstimator):
            [0., 1.]])
     """
 
-    estimator: str | HasFit = parameter(
-        default="ledoit_wolf",
-        rule=anything("str or estimator"),
-        doc="A name or any estimator with ``fit`` and ``covariance_``; see :func:`svnn.covariance.resolve`.",
-        positional=True,
-    )
-    random_state: RandomState = parameter(
-        default=None,
-        rule=seed(),
-        doc="Seed of an estimator that is random and has none of its own; every class gets another.",
-    )
+    _rules: ClassVar[dict[str, Rule]] = {
+        "estimator": anything("str or estimator"),
+        "random_state": seed(),
+    }
 
-    covariance_: Matrix = fitted(kind="ndarray of shape (N, N)", doc="A ``csr_array`` where the estimator's is sparse.")
-    classes_: np.ndarray = fitted(kind="ndarray", doc="The labels.")
+    def __init__(
+        self,
+        estimator: str | HasFit = "ledoit_wolf",
+        *,
+        random_state: RandomState = None,
+    ) -> None:
+        super().__init__()
+        self.estimator = estimator
+        self.random_state = random_state
 
     @at_once
     def fit(self, X: DataLike, y: ColumnLike | None = None, sample_weight: ColumnLike | None = None) -> Self:

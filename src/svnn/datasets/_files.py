@@ -1,19 +1,21 @@
-"""Finding data files: in a folder, or inside the zip that they were published in, which stays packed."""
+"""Data files: where they are, tables of text (CSV), and files inside zips."""
 
 from __future__ import annotations
 
+import csv
+import io
+import math
 import os
 import struct
-import tempfile
 import zipfile
 import zlib
-from collections.abc import Callable, Iterator
-from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass
 from pathlib import Path
-from typing import IO
 
-from svnn.datasets._sources import Source
+import numpy as np
+
+from svnn.sources._memory import available_memory
+from svnn.sources._text import open_text
 
 PathLike = str | os.PathLike[str]
 
@@ -23,21 +25,8 @@ VARIABLE = "SVNN_DATA"
 UNREADABLE = (zipfile.BadZipFile, zlib.error, EOFError, NotImplementedError, RuntimeError, struct.error, ValueError)
 #: Every official file is far smaller than this (bytes); a zip that claims to hold a larger one is damaged or hostile.
 LARGEST_FILE = 4 * 2**30
-#: An archive inside an archive is held in memory up to this size (bytes), and in a temporary file beyond it.
-_SPOOL = 256 * 2**20
-
-
-@dataclass
-class Members:
-    """The files of one data set: where they were found, their names by number, and a function that reads one."""
-
-    path: Path
-    names: dict[tuple[int, ...], str]
-    read: Callable[[str], bytes]
-
-    def title(self, name: str) -> str:
-        """Return the name of one of the files for a message, with the zip that it is in."""
-        return f"{name} in {self.path}" if self.path.is_file() else name
+#: Cells that stand for a missing value, in lower case.
+MISSING = {"", "na", "n/a", "nan", "null", "none"}
 
 
 def data_root(root: PathLike | None, title: str, where: str) -> Path:
@@ -64,109 +53,12 @@ def find_file(root: PathLike | None, names: tuple[str, ...], title: str, where: 
     if folder.is_file():
         return folder
     for name in names:
-        found = sorted(path for path in folder.glob(name) if path.is_file())
-        if found:
-            return found[-1]  # where names end in a date, this is the newest
+        if paths := sorted(path for path in folder.glob(name) if path.is_file()):
+            return paths[-1]  # where names end in a date, this is the newest
     raise FileNotFoundError(
         f"{title}: no {' or '.join(names)} in {folder}{'' if folder.is_dir() else ' (no such folder)'}. {where} "
         f"Put it there, or name its folder with root= or the environment variable {VARIABLE}."
     )
-
-
-@contextmanager
-def open_members(source: Source, root: PathLike | None) -> Iterator[Members]:
-    """Find the official files of ``source`` and keep them open for reading.
-
-    Unpacked folders and all zips in the data folder are searched. The one with the most files is used, so that a
-    complete set is preferred to an excerpt.
-    """
-    where = (
-        f'It is UCI data set {source.number}, "{source.title}": {source.page} '
-        f'(svnn.datasets.fetch("{source.key}") downloads it).'
-    )
-    place = data_root(root, source.title, where)
-    with ExitStack() as stack:
-        candidates, unreadable = [], []
-        if place.is_dir():
-            candidates = [found for name in source.folders if (found := _in_folder(source, place / name))]
-        for archive in _archives(source, place):
-            try:
-                found = _in_zip(source, archive, archive in (place, place / source.archive), stack)
-            except (*UNREADABLE, OSError) as error:
-                unreadable.append(f"{archive.name} ({error})")
-            else:
-                candidates += [found] if found else []
-        if not candidates:
-            state = "" if place.exists() else " (no such file or folder)"
-            damaged = f" Not a readable zip, perhaps cut short: {', '.join(unreadable)}." if unreadable else ""
-            raise FileNotFoundError(
-                f"{source.title}: no {source.expected} in {place}{state}, in its folders "
-                f"{', '.join(name for name in source.folders if name)}, or in a zip there.{damaged} {where} "
-                f"Put the zip or its unpacked folder there, or name the folder with root= or the environment "
-                f"variable {VARIABLE}."
-            )
-        yield max(candidates, key=lambda members: len(members.names))
-
-
-def require(members: Members, source: Source, missing: list[int], what: str) -> None:
-    """Raise an error that names the ``missing`` files, if there are any."""
-    if missing:
-        raise FileNotFoundError(
-            f"{source.title}: {members.path} has no {source.expected} for {what} {', '.join(map(str, missing))}. "
-            f"Complete it from UCI data set {source.number} ({source.page}), or ask for fewer with subjects=."
-        )
-
-
-def _in_folder(source: Source, folder: Path) -> Members | None:
-    """Return the files of ``source`` in a folder, or None where there are none."""
-    names = {}
-    for path in sorted(folder.glob(source.pattern)):
-        match = source.member.search(path.relative_to(folder).as_posix())
-        if match and path.is_file():
-            names[tuple(int(number) for number in match.groups())] = str(path)
-    return Members(folder, names, lambda name: Path(name).read_bytes()) if names else None
-
-
-def _archives(source: Source, place: Path) -> list[Path]:
-    """Return the zips to search: those in a folder, or the file itself."""
-    if not place.is_dir():
-        return [place] if place.is_file() else []
-    # The official name comes first, so that of two equally complete zips it is used.
-    return sorted(place.glob("*.zip"), key=lambda path: (path.name != source.archive, path.name))
-
-
-def _in_zip(source: Source, path: Path, look_inside: bool, stack: ExitStack) -> Members | None:
-    """Return the files of ``source`` in a zip, or, with ``look_inside``, in a zip inside that zip; otherwise None."""
-    archive = stack.enter_context(zipfile.ZipFile(path))
-    names = _matching(source, archive)
-    if not names and look_inside:
-        # Some downloads wrap the original archive in another one.
-        for info in archive.infolist():
-            if info.filename.lower().endswith(".zip") and info.file_size <= LARGEST_FILE:
-                inner = zipfile.ZipFile(stack.enter_context(_unpacked(archive, info)))
-                if found := _matching(source, inner):
-                    archive, names = stack.enter_context(inner), found
-                    break
-    return Members(path, names, lambda name: read_member(archive, name)) if names else None
-
-
-def _matching(source: Source, archive: zipfile.ZipFile) -> dict[tuple[int, ...], str]:
-    """Return the names of the files of ``source`` in a zip, by the numbers that identify them."""
-    names: dict[tuple[int, ...], str] = {}
-    for name in archive.namelist():
-        if match := source.member.search(name):
-            names.setdefault(tuple(int(number) for number in match.groups()), name)
-    return names
-
-
-def _unpacked(archive: zipfile.ZipFile, info: zipfile.ZipInfo) -> IO[bytes]:
-    """Return the contents of an entry as a file, in memory if it is small."""
-    spool = tempfile.SpooledTemporaryFile(max_size=_SPOOL)  # noqa: SIM115 - the caller's stack closes it
-    with archive.open(info) as file:
-        while block := file.read(2**20):
-            spool.write(block)
-    spool.seek(0)
-    return spool
 
 
 def read_member(archive: zipfile.ZipFile, name: str) -> bytes:
@@ -180,3 +72,63 @@ def read_member(archive: zipfile.ZipFile, name: str) -> bytes:
         return archive.read(name)
     except (*UNREADABLE, OSError) as error:
         raise ValueError(f"{name} in {archive.filename} cannot be read ({error}); download the zip again.") from error
+
+
+@dataclass
+class Table:
+    """The cells of a table, as text."""
+
+    path: Path
+    names: list[str]
+    rows: list[list[str]]
+
+    def column(self, name: str) -> list[str]:
+        """Return the cells of one column."""
+        if self.names.count(name) > 1:
+            raise ValueError(f"{self.path} has the column {name!r} twice; remove or rename one of them.")
+        at = self.names.index(name)
+        return [row[at].strip() for row in self.rows]
+
+    def numbers(self, names: list[str]) -> np.ndarray:
+        """Return some columns as a float64 array of shape (rows, columns); missing cells are NaN."""
+        values = np.empty((len(self.rows), len(names)))
+        for j, name in enumerate(names):
+            values[:, j] = [number(cell, self.path, name) for cell in self.column(name)]
+        return values
+
+
+def number(cell: str, path: Path, column: str) -> float:
+    """Return the number in a cell; a missing one is NaN."""
+    if cell.lower() in MISSING:
+        return np.nan
+    try:
+        value = float(cell)
+    except ValueError:
+        value = math.nan
+    if not math.isfinite(value):
+        raise ValueError(f"{path}: column {column!r} holds {cell!r}, which is not a number.")
+    return value
+
+
+def read_table(path: PathLike) -> Table:
+    """Read a table with a header and with commas, tabs or semicolons between the cells, also from a ``.gz`` file."""
+    path = Path(path)
+    if path.is_dir():
+        raise ValueError(f"{path} is a folder, not a table.")
+    with open_text(path, available_memory()) as file:
+        text = file.read()
+    delimiter = max("\t;,", key=text.partition("\n")[0].count)
+    reader = csv.reader(io.StringIO(text, newline=""), delimiter=delimiter, strict=True)
+    try:
+        lines = [(reader.line_num, row) for row in reader if row]
+    except csv.Error as error:
+        raise ValueError(f"{path} is not a readable table (line {reader.line_num}: {error}).") from error
+    if not lines:
+        raise ValueError(f"{path} is empty.")
+    names = [name.strip() for name in lines[0][1]]
+    if len(lines) == 1:
+        raise ValueError(f"{path} has a header, but no rows below it.")
+    for line, row in lines[1:]:
+        if len(row) != len(names):
+            raise ValueError(f"{path}: line {line} has {len(row)} cells, the header has {len(names)}.")
+    return Table(path, names, [row for _, row in lines[1:]])

@@ -5,15 +5,11 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 import numpy as np
-from sklearn.datasets import make_regression
 from sklearn.utils import Bunch
 
 from svnn._types import RandomState
-from svnn.functional import pairs_for_density, sample_moments
+from svnn.functional import pairs_for_density
 from svnn.functional._array import generator, unit_interval
-
-#: Standard deviation of the noise in the targets.
-NOISE = 3.0
 
 
 def make_sparse_covariance(
@@ -63,85 +59,6 @@ def make_sparse_covariance(
     return C / loading + np.eye(n_features)
 
 
-def make_sparse_cov(
-    n_samples: int = 1000, n_features: int = 100, density: float = 0.1, random_state: RandomState = None
-) -> Bunch:
-    """Draw a regression problem with a sparse covariance; a row is a sample, a column is a Gaussian feature.
-
-    It is the data set that the paper calls SparseCov: ``y = wᵀx + u`` with ``w`` uniform on (0, 1) and noise ``u`` of
-    standard deviation 3.
-
-    Returns
-    -------
-    Bunch with X, y, covariance (the true one), coef (the ``w``)
-
-    Examples
-    --------
-    >>> data = make_sparse_cov(random_state=0)
-    >>> data.X.shape, data.covariance.shape
-    ((1000, 100), (100, 100))
-    """
-    rng = generator(random_state)
-    C = make_sparse_covariance(n_features, density, "random", rng)
-    return _regression(rng.multivariate_normal(np.zeros(n_features), C, n_samples), C, rng)
-
-
-def make_large_cov(n_samples: int = 1000, n_features: int = 100, random_state: RandomState = None) -> Bunch:
-    """Draw a regression problem with large covariances; a row is a sample, a column is a Gaussian feature.
-
-    It is the data set that the paper calls LargeCov: the covariance is dense, and one common factor explains about
-    three quarters of every variance. (The data released with the paper has the same kind of features, but its targets
-    vary less than these coefficients imply.)
-
-    Returns
-    -------
-    Bunch with X, y, covariance (the true one), coef (the weights of the features in y)
-
-    Examples
-    --------
-    >>> bool((make_large_cov(random_state=0).covariance > 0.3).all())
-    True
-    """
-    rng = generator(random_state)
-    common = rng.uniform(0.65, 0.87, n_features)
-    A = rng.standard_normal((n_features, n_features))
-    C = np.outer(common, common) + 0.2 * A @ A.T / n_features
-    return _regression(rng.multivariate_normal(np.zeros(n_features), C, n_samples), C, rng)
-
-
-def make_small_cov(
-    n_samples: int = 1000, n_features: int = 100, tail_strength: float = 0.2, random_state: RandomState = None
-) -> Bunch:
-    """Draw a regression problem with small covariances; a row is a sample, a column is a feature.
-
-    It is the data set that the paper calls SmallCov: scikit-learn's ``make_regression`` with features of low rank plus
-    a tail. The effective rank is a quarter of the number of features, and a quarter of them have coefficients, uniform
-    on (0, 100), as the data released with the paper seems to have.
-
-    Returns
-    -------
-    Bunch with X, y, covariance (of these samples; no true one is known), coef
-
-    Examples
-    --------
-    >>> data = make_small_cov(random_state=0)
-    >>> bool(abs(data.covariance).max() < 0.001)
-    True
-    """
-    quarter = max(1, n_features // 4)
-    X, y, coef = make_regression(
-        n_samples,
-        n_features,
-        n_informative=quarter,
-        effective_rank=quarter,
-        tail_strength=tail_strength,
-        noise=NOISE,
-        coef=True,
-        random_state=int(generator(random_state).integers(2**31)),
-    )
-    return Bunch(X=X, y=y, covariance=sample_moments(X).covariance, coef=coef)
-
-
 def make_spiked(
     n_samples: int = 1000,
     n_features: int = 100,
@@ -182,10 +99,3 @@ def make_spiked(
     U = rng.standard_normal((n_samples, len(strengths)))
     X = (U * np.sqrt(beta)) @ V + rng.standard_normal((n_samples, n_features))
     return Bunch(X=X, covariance=np.eye(n_features) + (V.T * beta) @ V, directions=V)
-
-
-def _regression(X: np.ndarray, C: np.ndarray, rng: np.random.Generator) -> Bunch:
-    """Return the data with targets that are linear in the features, plus noise."""
-    coef = rng.uniform(0, 1, X.shape[1])
-    y = X @ coef + rng.normal(0, NOISE, len(X))
-    return Bunch(X=X, y=y, covariance=C, coef=coef)

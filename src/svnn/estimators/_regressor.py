@@ -37,7 +37,7 @@ class SVNNRegressor(CovarianceNetwork, Regression):
     --------
     >>> import numpy as np
     >>> from svnn import SVNNRegressor
-    >>> from svnn.datasets import make_sparse_cov
+    >>> from svnn.paper import make_sparse_cov
     >>> data = make_sparse_cov(n_samples=200, n_features=20, random_state=0)
     >>> model = SVNNRegressor(covariance="hard", max_epochs=50, random_state=0)
     >>> model.fit(data.X[:150], data.y[:150]).predict(data.X[150:]).shape

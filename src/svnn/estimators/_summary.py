@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from svnn._summary import FittedSummary, kept_edges
-from svnn.covariance._forms import off_diagonal_density
+from svnn.covariance._base import off_diagonal_density
 from svnn.functional._matrix import own_matrix
 
 

@@ -1,8 +1,8 @@
-"""What a fitted model reads: contributions of features, edges and directions to its predictions."""
+"""Contributions of features, edges and directions of the covariance to the predictions of a fitted model."""
 
 from svnn.inspection._edges import edge_contributions
 from svnn.inspection._features import eigenvector_contributions, feature_contributions
-from svnn.inspection._permutation import PermutationImportance, permutation_importance
+from svnn.inspection._permutation import GroupedPermutationImportance, grouped_permutation_importance
 from svnn.inspection._results import (
     Contributions,
     EdgeContributions,
@@ -15,9 +15,9 @@ __all__ = [
     "EdgeContributions",
     "EigenvectorContributions",
     "FeatureContributions",
-    "PermutationImportance",
+    "GroupedPermutationImportance",
     "edge_contributions",
     "eigenvector_contributions",
     "feature_contributions",
-    "permutation_importance",
+    "grouped_permutation_importance",
 ]

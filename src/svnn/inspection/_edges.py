@@ -1,4 +1,4 @@
-"""Contributions of edges of the covariance to predictions: what changes when one is left out."""
+"""Contributions of edges of the covariance to predictions: the change when one is left out."""
 
 from __future__ import annotations
 
@@ -8,26 +8,29 @@ from typing import Any, TypeAlias
 import numpy as np
 import scipy.sparse as sp
 import torch
+from torch import Tensor
 
 from svnn._types import DataLike, Matrix
 from svnn.estimators._covariance_network import CovarianceNetwork
 from svnn.estimators.training import plain_torch
 from svnn.functional import log_covariance
 from svnn.functional._array import is_torch, to_numpy
-from svnn.inspection._ablated import Ablated, Stack
-from svnn.inspection._outputs import (
-    Outputs,
+from svnn.inspection._fitted import (
+    NetworkFunction,
+    check_finite,
     check_model,
+    feature_index,
     feature_names,
-    feature_place,
-    finite,
-    outputs_of,
+    network_function,
+    scaled_covariance,
+    scaled_shift,
     standardised,
+    trained_use,
 )
 from svnn.inspection._results import EdgeContributions
-from svnn.operators import CovarianceOperator, plain_matrix
+from svnn.operators import BatchedOperator, CovarianceOperator
 
-#: Edges as the caller names them: all, so many of the largest, or pairs of features.
+#: Edges as the caller names them: all, a number of the largest, or pairs of features.
 EdgesLike: TypeAlias = int | Sequence[tuple[Any, Any]] | np.ndarray | None
 
 #: Numbers that a result may have: two gigabytes.
@@ -46,7 +49,7 @@ def edge_contributions(
     class_: Any = None,
     logit: bool = False,
 ) -> EdgeContributions:
-    r"""Return what every prediction loses when one edge is left out of the covariance, without another fit.
+    r"""Return by how much every prediction changes when an edge is left out of the covariance, without another fit.
 
     .. math:: \phi_{ij} = f(x; C) - f(x; C - c_{ij} (e_i e_j^\top + e_j e_i^\top))
 
@@ -56,8 +59,8 @@ def edge_contributions(
         Fitted.
     X : array or data frame of shape (t, N) or (t, N, F)
     edges : int, or pairs of features, optional
-        Which edges to look at: so many with the largest absolute entries, or pairs of column numbers or of names. By
-        default all that the matrix has.
+        Which edges to look at: the number of those with the largest absolute entries, or pairs of column numbers or of
+        names. By default all that the matrix has.
     of : {"covariance", "shift"}, default="covariance"
         The matrix that loses the edge: the covariance, or ``model.operator_``, which the filters shift by. They differ
         with ``use="log"`` only, where the shift is the logarithm of the covariance.
@@ -85,7 +88,7 @@ def edge_contributions(
     Examples
     --------
     >>> from svnn import SVNNRegressor
-    >>> from svnn.datasets import make_sparse_cov
+    >>> from svnn.paper import make_sparse_cov
     >>> from svnn.inspection import edge_contributions
     >>> data = make_sparse_cov(n_samples=100, n_features=8, random_state=0)
     >>> model = SVNNRegressor(covariance="sample", max_epochs=5, random_state=0).fit(data.X, data.y)
@@ -95,14 +98,14 @@ def edge_contributions(
     ['x0 - x1', 'x2 - x5']
     """
     check_model(model)
-    outputs, Z = outputs_of(model, class_, logit), standardised(model, X)
+    function, Z = network_function(model, class_, logit), standardised(model, X)
     if of not in ("covariance", "shift"):
         raise ValueError(f'of must be "covariance" or "shift", got {of!r}.')
-    logarithm = of == "covariance" and model._as_trained("use") == "log"
-    matrix, scale = _matrix(model, logarithm)
+    logarithm = of == "covariance" and trained_use(model) == "log"
+    matrix, scale = scaled_covariance(model) if logarithm else scaled_shift(model)
     names = feature_names(model)
     pairs = _kept(matrix) if edges is None else _chosen(edges, matrix, names, of)
-    whole = finite(outputs.values(Z))
+    whole = check_finite(function.values(Z))
     if len(Z) * len(pairs) * whole.shape[1] > _MOST_NUMBERS:
         raise ValueError(
             f"{len(pairs)} edges and {len(Z)} samples are too many for one table; "
@@ -110,28 +113,21 @@ def edge_contributions(
         )
     weights = np.asarray(matrix[pairs[:, 0], pairs[:, 1]], dtype=np.float64).reshape(-1)
 
-    def shifts(part: slice) -> Shifts:
+    def shifts_without(part: slice) -> ShiftOfRows:
         if logarithm:
-            return _by_logarithms(outputs, matrix, pairs[part])
-        return _by_two_nodes(outputs, pairs[part], weights[part])
+            return _recomputed_logarithms(function, np.asarray(matrix), pairs[part])
+        return _two_nodes_changed(function, pairs[part], weights[part])
 
-    changed = _ablated(outputs, Z, whole.shape[1], len(pairs), max(1, _STACKED // matrix.shape[0] ** 2), shifts)
+    ablated = np.empty((len(Z), len(pairs), whole.shape[1]))
+    _fill(ablated, function, function.tensor(Z), max(1, _STACKED // matrix.shape[0] ** 2), shifts_without)
     return EdgeContributions(
-        outputs.shaped(whole[:, None] - changed),
+        function.shaped(whole[:, None] - ablated),
         np.array([f"{names[i]} - {names[j]}" for i, j in pairs], dtype=object),
-        outputs.labels,
-        outputs.shaped(whole),
+        function.labels,
+        function.shaped(whole),
         pairs,
         weights * scale,
     )
-
-
-def _matrix(model: CovarianceNetwork, logarithm: bool) -> tuple[Matrix, float]:
-    """Return the matrix that loses its edges, in double precision, and the number that it was divided by."""
-    if not logarithm:
-        return plain_matrix(model.operator_).astype(np.float64), float(model.operator_.scale or 1.0)
-    dense = model.covariance_ if isinstance(model.covariance_, np.ndarray) else model.covariance_.toarray()
-    return np.asarray(dense, dtype=np.float64) / model._scale, model._scale
 
 
 def _kept(matrix: Matrix) -> np.ndarray:
@@ -141,7 +137,7 @@ def _kept(matrix: Matrix) -> np.ndarray:
 
 
 def _chosen(edges: EdgesLike, matrix: Matrix, names: np.ndarray, of: str) -> np.ndarray:
-    """Return the pairs (E, 2) that the caller asks for, or say what is wrong with them."""
+    """Return the pairs (E, 2) that the caller asks for, or raise an error that says what is wrong with them."""
     asked: Any = to_numpy(edges) if is_torch(edges) or hasattr(edges, "columns") else edges
     asked = asked.item() if np.ndim(asked) == 0 and hasattr(asked, "item") else asked
     if isinstance(asked, int):
@@ -149,15 +145,15 @@ def _chosen(edges: EdgesLike, matrix: Matrix, names: np.ndarray, of: str) -> np.
             raise ValueError(f"edges must be at least 1, got {asked}.")
         pairs = _kept(matrix)
         sizes = abs(np.asarray(matrix[pairs[:, 0], pairs[:, 1]])).reshape(-1)
-        found: np.ndarray = pairs[np.argsort(-sizes, kind="stable")[:asked]]
-        return found
+        largest: np.ndarray = pairs[np.argsort(-sizes, kind="stable")[:asked]]
+        return largest
     if not hasattr(asked, "__iter__"):
         raise ValueError(f"edges must be a number of edges or pairs of features, got {edges!r}.")
     chosen = []
     for edge in asked:
         if isinstance(edge, str) or not hasattr(edge, "__len__") or len(edge) != 2:
             raise ValueError(f"edges must hold pairs of features, got {edge!r}.")
-        i, j = sorted(feature_place(feature, names, "edges") for feature in edge)
+        i, j = sorted(feature_index(feature, names, "edges") for feature in edge)
         if i == j or not matrix[i, j]:
             pair = tuple(np.asarray(edge, dtype=object).tolist())
             raise ValueError(
@@ -167,45 +163,93 @@ def _chosen(edges: EdgesLike, matrix: Matrix, names: np.ndarray, of: str) -> np.
     return np.array(chosen, dtype=np.int64).reshape(-1, 2)
 
 
-#: Makes the shift for so many rows of X, each without every edge of a group in turn.
-Shifts: TypeAlias = Callable[[int], CovarianceOperator]
+#: Makes the shift for a batch that holds n rows of X for every edge of a group, one edge after the other.
+ShiftOfRows: TypeAlias = Callable[[int], CovarianceOperator]
 
 
-def _by_two_nodes(outputs: Outputs, pairs: np.ndarray, weights: np.ndarray) -> Shifts:
+def _two_nodes_changed(function: NetworkFunction, pairs: np.ndarray, weights: np.ndarray) -> ShiftOfRows:
     """Return shifts by the model's matrix, with a change of two nodes."""
-    ends, lost = torch.as_tensor(pairs, device=outputs.device), outputs.tensor(weights)
+    ends, weight = torch.as_tensor(pairs, device=function.device), function.tensor(weights)
 
-    def shifts(n_rows: int) -> CovarianceOperator:
+    def shift(n_rows: int) -> CovarianceOperator:
         first, second = ends.repeat_interleave(n_rows, 0).T
-        return Ablated(outputs.shift, first, second, lost.repeat_interleave(n_rows))
+        return WithoutEdge(function.shift, first, second, weight.repeat_interleave(n_rows))
 
-    return shifts
+    return shift
 
 
-def _by_logarithms(outputs: Outputs, matrix: np.ndarray, pairs: np.ndarray) -> Shifts:
+def _recomputed_logarithms(function: NetworkFunction, matrix: np.ndarray, pairs: np.ndarray) -> ShiftOfRows:
     """Return shifts by the logarithms of matrices without an edge, rounded as the model's own shift is."""
     logarithms = np.empty((len(pairs), *matrix.shape), dtype=np.float32)
     for place, (i, j) in enumerate(pairs):
         without = matrix.copy()
         without[i, j] = without[j, i] = 0.0
         logarithms[place] = log_covariance(without)
-    stack = Stack(outputs.tensor(logarithms), outputs.shift.scale)
-    return lambda n_rows: stack
+    shifts = BatchedOperator(function.tensor(logarithms)).normalized(1.0)
+    edge = torch.arange(len(pairs), device=function.device)
+    return lambda n_rows: shifts[edge.repeat_interleave(n_rows)]
 
 
-def _ablated(
-    outputs: Outputs, Z: np.ndarray, n_outputs: int, n_edges: int, at_once: int, shifts: Callable[[slice], Shifts]
-) -> np.ndarray:
-    """Return the predictions (t, E, m) without each edge, at most ``at_once`` edges at a time."""
-    x, found = outputs.tensor(Z), np.empty((len(Z), n_edges, n_outputs))
-    rows = min(outputs.rows(Z.shape[1]), len(Z))
-    size = max(1, min(outputs.rows(Z.shape[1]) // rows, at_once))
+def _fill(
+    ablated: np.ndarray,
+    function: NetworkFunction,
+    x: Tensor,
+    at_once: int,
+    shifts_without: Callable[[slice], ShiftOfRows],
+) -> None:
+    """Write the predictions (t, E, m) without each edge to ``ablated``, for at most ``at_once`` edges at a time."""
+    n_edges, most = ablated.shape[1], function.rows_at_once(x.shape[1])
+    rows = min(most, len(x))
+    size = max(1, min(most // rows, at_once))
     for first in range(0, n_edges, size):
         edges = slice(first, min(first + size, n_edges))
-        make, n = shifts(edges), edges.stop - edges.start
-        for start in range(0, len(Z), rows):
+        shift, n = shifts_without(edges), edges.stop - edges.start
+        for start in range(0, len(x), rows):
             part = x[start : start + rows]
             with torch.no_grad():
-                values = outputs(part.repeat(n, 1, 1), make(len(part)))
-            found[start : start + rows, edges] = values.unflatten(0, (n, -1)).transpose(0, 1).cpu().numpy()
-    return found
+                values = function(part.repeat(n, 1, 1), shift(len(part)))
+            ablated[start : start + rows, edges] = values.unflatten(0, (n, -1)).transpose(0, 1).cpu().numpy()
+
+
+class WithoutEdge(CovarianceOperator):
+    r"""A shift for a batch of signals (B, N, F) that lacks an edge, another one for each signal.
+
+    .. math:: x_b \mapsto C x_b - c_b (e_{i_b} e_{j_b}^\top + e_{j_b} e_{i_b}^\top) x_b
+
+    This is exact: powers and layers of it are those of the matrix without the edge, and no such matrix is made.
+
+    Parameters
+    ----------
+    shift : CovarianceOperator
+        C.
+    first, second : Tensor of shape (B,), integers
+        i and j.
+    weight : Tensor of shape (B,), double precision
+        The entry of C.
+    """
+
+    backend = "without edge"
+
+    def __init__(self, shift: CovarianceOperator, first: Tensor, second: Tensor, weight: Tensor) -> None:
+        self.base, self.first, self.second, self.weight = shift, first, second, weight
+        self.shape, self.scale = shift.shape, shift.scale
+
+    def _batched_matmul(self, x: Tensor) -> Tensor:
+        rows = torch.arange(len(x), device=x.device)
+        weight = self.weight[:, None]
+        shifted = (self.base @ x).contiguous()
+        shifted[rows, self.first] -= weight * x[rows, self.second]
+        shifted[rows, self.second] -= weight * x[rows, self.first]
+        return shifted
+
+    def _matmul(self, x: Tensor) -> Tensor:
+        return self._batched_matmul(x[None])[0]
+
+    def _tensors(self) -> tuple[Tensor, ...]:
+        return self.weight, self.first, self.second
+
+    def _map(self, function: Callable[[Tensor], Tensor], factor: float | Tensor = 1.0) -> None:
+        raise NotImplementedError
+
+    def to_dense(self) -> Tensor:
+        raise NotImplementedError

@@ -11,8 +11,15 @@ from svnn._types import DataLike, Matrix
 from svnn.estimators._covariance_network import CovarianceNetwork
 from svnn.estimators.training import plain_torch
 from svnn.functional.eigenvectors import leading_eigenvectors
-from svnn.inspection._outputs import Outputs, check_model, feature_names, outputs_of, standardised
-from svnn.inspection._path import PathIntegral, integrate
+from svnn.inspection._fitted import (
+    NetworkFunction,
+    check_model,
+    feature_names,
+    network_function,
+    standardised,
+    standardised_baseline,
+)
+from svnn.inspection._integrated_gradients import PathIntegral, integrate
 from svnn.inspection._results import EigenvectorContributions, FeatureContributions
 
 #: Features up to which all directions are looked at by default, and how many of them beyond.
@@ -63,7 +70,7 @@ def feature_contributions(
     activation moves on a straight line, and its mean slope is the quotient of differences between the two ends. For a
     linear network (``activation="identity"``) contributions are weights times values.
 
-    Otherwise the integral is computed by Gauss-Legendre rules of four points, on pieces of the way that are halved
+    Otherwise the integral is computed by Gauss-Legendre rules of four points, on pieces of the path that are halved
     until the sum is right up to ``tol``. With an activation that has kinks (relu), many points are needed, and a single
     contribution is right up to some ten times ``tol``.
 
@@ -76,7 +83,7 @@ def feature_contributions(
     Examples
     --------
     >>> from svnn import SVNNRegressor
-    >>> from svnn.datasets import make_sparse_cov
+    >>> from svnn.paper import make_sparse_cov
     >>> from svnn.inspection import feature_contributions
     >>> data = make_sparse_cov(n_samples=100, n_features=8, random_state=0)
     >>> model = SVNNRegressor(max_epochs=5, random_state=0).fit(data.X, data.y)
@@ -86,16 +93,14 @@ def feature_contributions(
     >>> bool(abs(found.baseline + found.contributions.sum(1) - model.predict(data.X[:3])).max() < 1e-3)
     True
     """
-    check_model(model)
-    outputs = outputs_of(model, class_, logit)
-    path = _path(model, outputs, X, baseline, tol)
+    function, path = _path(model, X, baseline, class_, logit, tol)
     contributions = np.einsum("tnfm,tnf->tnm", path.gradient, path.step)
     return FeatureContributions(
-        outputs.shaped(contributions),
+        function.shaped(contributions),
         feature_names(model),
-        outputs.labels,
-        outputs.shaped(path.end),
-        outputs.shaped(path.start),
+        function.labels,
+        function.shaped(path.end),
+        function.shaped(path.start),
         path.n_points,
     )
 
@@ -113,7 +118,7 @@ def eigenvector_contributions(
 ) -> EigenvectorContributions:
     r"""Split every prediction into contributions of the eigenvectors of the covariance.
 
-    Standardised samples are :math:`z = \sum_j v_j (v_j^\top z)`. With the average gradient :math:`\bar g` on the way
+    Standardised samples are :math:`z = \sum_j v_j (v_j^\top z)`. With the average gradient :math:`\bar g` on the path
     from the baseline, as in :func:`feature_contributions`, direction j contributes
 
     .. math:: \phi_j = v_j^\top (z - b) \; v_j^\top \bar g, \qquad f(z) = f(b) + \sum_j \phi_j
@@ -140,7 +145,7 @@ def eigenvector_contributions(
     Examples
     --------
     >>> from svnn import SVNNRegressor
-    >>> from svnn.datasets import make_sparse_cov
+    >>> from svnn.paper import make_sparse_cov
     >>> from svnn.inspection import eigenvector_contributions
     >>> data = make_sparse_cov(n_samples=100, n_features=8, random_state=0)
     >>> model = SVNNRegressor(max_epochs=5, random_state=0).fit(data.X, data.y)
@@ -153,8 +158,7 @@ def eigenvector_contributions(
     size = (n if n <= _MOST_FEATURES else _DIRECTIONS) if n_components is None else n_components
     if int(size) != size or not 1 <= size <= n:
         raise ValueError(f"n_components must be an integer from 1 to {n}, the number of features; got {size!r}.")
-    outputs = outputs_of(model, class_, logit)
-    path = _path(model, outputs, X, baseline, tol)
+    function, path = _path(model, X, baseline, class_, logit, tol)
     values, vectors = _directions(model.covariance_, int(size))
     coordinates = np.einsum("nj,tnf->tjf", vectors, path.step, optimize=True)
     slopes = np.einsum("nj,tnfm->tjfm", vectors, path.gradient, optimize=True)
@@ -163,12 +167,12 @@ def eigenvector_contributions(
     total = np.einsum("tnfm,tnf->tm", path.gradient, path.step)
     trace = float(model.covariance_.trace())
     return EigenvectorContributions(
-        outputs.shaped(contributions),
+        function.shaped(contributions),
         np.array([f"direction {j + 1}" for j in range(len(values))], dtype=object),
-        outputs.labels,
-        outputs.shaped(path.end),
-        outputs.shaped(path.start),
-        outputs.shaped(total - contributions.sum(1)),
+        function.labels,
+        function.shaped(path.end),
+        function.shaped(path.start),
+        function.shaped(total - contributions.sum(1)),
         values,
         values / trace if trace else np.zeros_like(values),
         vectors,
@@ -176,17 +180,19 @@ def eigenvector_contributions(
 
 
 def _path(
-    model: CovarianceNetwork, outputs: Outputs, X: DataLike, baseline: DataLike | None, tol: float
-) -> PathIntegral:
-    """Return the path integral for data and baseline as the caller gave them."""
+    model: CovarianceNetwork, X: DataLike, baseline: DataLike | None, class_: Any, logit: bool, tol: float
+) -> tuple[NetworkFunction, PathIntegral]:
+    """Return the model as a function, and its path integral for data and baseline as the caller gave them."""
+    check_model(model)
+    function = network_function(model, class_, logit)
     Z = standardised(model, X)
     if baseline is None:
-        return integrate(outputs, Z, np.zeros(Z.shape[1:]), tol)
+        return function, integrate(function, Z, np.zeros(Z.shape[1:]), tol)
     given = np.asarray(baseline, dtype=np.float64)
     expected = Z.shape[1:] if Z.shape[2] > 1 else Z.shape[1:2]
     if given.shape not in (expected, Z.shape[1:]) or not np.isfinite(given).all():
         raise ValueError(f"baseline must be one sample of shape {expected}, of finite numbers; got {given.shape}.")
-    return integrate(outputs, Z, np.asarray(model._standardizer(given.reshape(Z.shape[1:]))), tol)
+    return function, integrate(function, Z, standardised_baseline(model, given.reshape(Z.shape[1:])), tol)
 
 
 def _directions(C: Matrix, k: int) -> tuple[np.ndarray, np.ndarray]:

@@ -18,13 +18,13 @@ from sklearn.utils import check_consistent_length
 from svnn._types import ColumnLike, DataLike, Matrix, RandomState
 from svnn.estimators._covariance_network import CovarianceNetwork
 from svnn.functional._array import generator
-from svnn.inspection._outputs import check_model, feature_names, feature_place
+from svnn.inspection._fitted import check_model, feature_index, feature_names, signals_of
 from svnn.inspection._results import pandas
 
 
 @dataclass(frozen=True, repr=False, eq=False)
-class PermutationImportance:
-    """What a score loses when the values of a group of features are exchanged between samples.
+class GroupedPermutationImportance:
+    """The loss of a score when the values of a group of features are permuted among the samples.
 
     Attributes
     ----------
@@ -34,7 +34,7 @@ class PermutationImportance:
     names : ndarray of shape (n_groups,)
         The names of its features, separated by commas; of more than three the first one and how many there are.
     score : float
-        The score before anything is exchanged.
+        The score of the data as they are.
     """
 
     importances: np.ndarray
@@ -53,7 +53,7 @@ class PermutationImportance:
         return np.asarray(self.importances.std(1))
 
     def top(self, n: int = 10) -> list[tuple[str, float]]:
-        """Return the names of the groups that matter most, and what the score loses without them."""
+        """Return the names of the n groups that matter most, and by how much the score drops without them."""
         order = np.argsort(-self.importances_mean, kind="stable")[: max(n, 0)]
         return [(str(self.names[i]), float(self.importances_mean[i])) for i in order]
 
@@ -65,10 +65,10 @@ class PermutationImportance:
 
     def __repr__(self) -> str:
         first = ", ".join(f"{name} {value:.3g}" for name, value in self.top(3))
-        return f"PermutationImportance({len(self.groups)} groups; score {self.score:.3g}; largest: {first})"
+        return f"GroupedPermutationImportance({len(self.groups)} groups; score {self.score:.3g}; largest: {first})"
 
 
-def permutation_importance(
+def grouped_permutation_importance(
     model: CovarianceNetwork,
     X: DataLike,
     y: ColumnLike,
@@ -78,11 +78,12 @@ def permutation_importance(
     n_repeats: int = 5,
     scoring: str | Callable[..., float] | None = None,
     random_state: RandomState = None,
-) -> PermutationImportance:
-    """Measure what a score loses when correlated features are permuted together.
+) -> GroupedPermutationImportance:
+    """Measure how much a score drops when correlated features are permuted together.
 
     Where features are correlated, a network that cannot see one of them reads the others, and permuting one alone makes
-    samples that do not exist. Whole groups are therefore exchanged between samples, each with values of one sample.
+    samples that do not exist. Whole groups are therefore permuted, so that the values of a group stay those of one
+    sample.
 
     Parameters
     ----------
@@ -92,8 +93,8 @@ def permutation_importance(
         Better data that ``fit`` did not see.
     y : array of shape (t,) or (t, n_outputs)
     groups : sequence of sequences of column numbers or names, optional
-        What is permuted together. Features in no group are left alone. By default the groups come from the model's
-        covariance: average linkage of the absolute correlations.
+        The features that are permuted together. Those in no group stay as they are. By default the groups come from the
+        model's covariance: average linkage of the absolute correlations.
     threshold : float in (0, 1], default=0.7
         The mean absolute correlation above which clusters of features become one. Covariances that the model's
         estimator removed count as zero.
@@ -104,11 +105,11 @@ def permutation_importance(
 
     Returns
     -------
-    PermutationImportance
+    GroupedPermutationImportance
 
     See Also
     --------
-    sklearn.inspection.permutation_importance : every feature alone.
+    sklearn.inspection.permutation_importance : permutes one feature at a time, of any estimator.
 
     Notes
     -----
@@ -118,23 +119,23 @@ def permutation_importance(
     Examples
     --------
     >>> from svnn import SVNNRegressor
-    >>> from svnn.datasets import make_sparse_cov
-    >>> from svnn.inspection import permutation_importance
+    >>> from svnn.paper import make_sparse_cov
+    >>> from svnn.inspection import grouped_permutation_importance
     >>> data = make_sparse_cov(n_samples=100, n_features=8, random_state=0)
     >>> model = SVNNRegressor(max_epochs=5, random_state=0).fit(data.X, data.y)
-    >>> found = permutation_importance(model, data.X, data.y, groups=[[0, 1], [2]], random_state=0)
+    >>> found = grouped_permutation_importance(model, data.X, data.y, groups=[[0, 1], [2]], random_state=0)
     >>> found.importances.shape, found.names.tolist()
     ((2, 5), ['x0, x1', 'x2'])
     """
     check_model(model)
     if int(n_repeats) != n_repeats or n_repeats < 1:
         raise ValueError(f"n_repeats must be an integer >= 1, got {n_repeats!r}.")
-    signals, names = model._signals(X), feature_names(model)
+    signals, names = signals_of(model, X), feature_names(model)
     check_consistent_length(signals, y)
     if groups is None:
         columns = _correlated(model.covariance_, threshold)
     else:
-        columns = [np.array([feature_place(f, names, "groups") for f in group], dtype=np.int64) for group in groups]
+        columns = [np.array([feature_index(f, names, "groups") for f in group], dtype=np.int64) for group in groups]
         if any(not len(group) for group in columns):
             raise ValueError("groups holds an empty group; leave it out.")
     plain: Any = copy.copy(model)
@@ -154,7 +155,7 @@ def permutation_importance(
             mixed[:, group] = signals[rng.permutation(len(signals))][:, group]
             importances[place, repeat] = whole - scored(mixed)
         mixed[:, group] = signals[:, group]
-    return PermutationImportance(importances, tuple(columns), _group_names(columns, names), whole)
+    return GroupedPermutationImportance(importances, tuple(columns), _group_names(columns, names), whole)
 
 
 def _correlated(C: Matrix, threshold: float) -> list[np.ndarray]:
@@ -180,14 +181,15 @@ def _correlated(C: Matrix, threshold: float) -> list[np.ndarray]:
         distance = 1 - R[part][:, part].toarray()
         np.fill_diagonal(distance, 0.0)
         condensed = squareform((distance + distance.T) / 2, checks=False)
-        found = fcluster(linkage(condensed, "average"), 1 - threshold, criterion="distance")
-        groups.extend(part[found == label] for label in np.unique(found))
+        cluster = fcluster(linkage(condensed, "average"), 1 - threshold, criterion="distance")
+        groups.extend(part[cluster == label] for label in np.unique(cluster))
     return sorted(groups, key=lambda group: int(group[0]))
 
 
 def _group_names(columns: list[np.ndarray], names: np.ndarray) -> np.ndarray:
     texts = []
     for group in columns:
-        own = [str(name) for name in names[group]]
-        texts.append(", ".join(own) if len(own) <= 3 else f"{own[0]} and {len(own) - 1} others")
+        members = [str(name) for name in names[group]]
+        short = f"{members[0]} and {len(members) - 1} others"
+        texts.append(", ".join(members) if len(members) <= 3 else short)
     return np.array(texts, dtype=object)

@@ -1,4 +1,4 @@
-"""What the functions of this package return: arrays with names."""
+"""Results of the functions of this package: arrays with names."""
 
 from __future__ import annotations
 
@@ -19,12 +19,12 @@ def pandas() -> Any:
 
 @dataclass(frozen=True, repr=False, eq=False)
 class Contributions:
-    """Contributions of named things to the predictions of a model.
+    """Contributions of named parts to the predictions of a model.
 
     Attributes
     ----------
     contributions : ndarray of shape (t, M) or (t, M, m)
-        What each of M things adds to the prediction of each of t samples, in the units of the prediction; for several
+        What each of M parts adds to the prediction of each of t samples, in the units of the prediction; for several
         outputs m of them.
     names : ndarray of shape (M,)
     outputs : ndarray of shape (m,) or None
@@ -79,15 +79,15 @@ class Contributions:
     def _of(self, sample: int) -> np.ndarray:
         if not -len(self.contributions) <= sample < len(self.contributions):
             raise ValueError(f"sample={sample} is none of the {len(self.contributions)} rows.")
-        found: np.ndarray = self.contributions[sample]
-        return found
+        values: np.ndarray = self.contributions[sample]
+        return values
 
     def _column(self, output: Any) -> int:
         assert self.outputs is not None
-        found = np.flatnonzero(self.outputs == output)
-        if len(found) != 1:
+        column = np.flatnonzero(self.outputs == output)
+        if len(column) != 1:
             raise ValueError(f"output={output!r} is none of {self.outputs.tolist()}.")
-        return int(found[0])
+        return int(column[0])
 
     def __repr__(self) -> str:
         shape = " x ".join(str(size) for size in self.contributions.shape)
@@ -106,7 +106,7 @@ class FeatureContributions(Contributions):
     baseline : float or ndarray of shape (m,)
         The prediction for the baseline.
     n_points : int
-        How many points of the way from the baseline to a sample were looked at, at most.
+        The largest number of points on the path from the baseline to a sample.
     """
 
     baseline: Any
@@ -124,7 +124,7 @@ class EigenvectorContributions(Contributions):
     baseline : float or ndarray of shape (m,)
         The prediction for the baseline.
     rest : ndarray of shape (t,) or (t, m)
-        What all other directions add.
+        The contribution of all other directions.
     eigenvalues : ndarray of shape (M,)
         In descending order. Sparsified covariances can have negative ones.
     explained_variance_ratio : ndarray of shape (M,)
@@ -142,7 +142,7 @@ class EigenvectorContributions(Contributions):
 
 @dataclass(frozen=True, repr=False, eq=False)
 class EdgeContributions(Contributions):
-    """Contributions of edges: what each prediction loses without the edge. They do not add up to the prediction.
+    """Contributions of edges: the change of each prediction without the edge. They do not add up to the prediction.
 
     Beside the attributes of :class:`Contributions`:
 

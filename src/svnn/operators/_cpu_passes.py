@@ -95,7 +95,9 @@ def _run(
     slots = 1 if by_rows else min(n_threads, groups)
     packed = group > 1 or lanes != values
     buffers = order + 1 if packed else 2
-    scratch = workspace("scratch", (slots * buffers * n * lanes + 64,), source.dtype).data_ptr()
+    # Held until the pass is done: a buffer beyond what is kept would be freed.
+    held = workspace("scratch", (slots * buffers * n * lanes + 64,), source.dtype)
+    scratch = held.data_ptr()
     what = (0, 0, groups, horner, rows, 0)
     shapes = (batch, n, values, order, group, lanes, size)
     arrays = [0 if t is None else t.data_ptr() for t in (*matrix, source, out)]

@@ -6,6 +6,9 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import scipy.sparse as sp
+from scipy.cluster.hierarchy import leaves_list, linkage, optimal_leaf_ordering
+from scipy.sparse.linalg import ArpackNoConvergence, eigsh
+from scipy.spatial.distance import squareform
 from sklearn.utils.validation import check_is_fitted
 
 from svnn.functional import sample_moments
@@ -64,3 +67,42 @@ def edges_of(C: Matrix) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
     kept = np.flatnonzero(upper.data)
     kept = kept[np.argsort(-abs(upper.data[kept]), kind="stable")]
     return upper.row[kept], upper.col[kept], upper.data[kept]
+
+
+def eigenvalues(C: Matrix, all_up_to: int, largest: int, tol: float = 0.0) -> np.ndarray:
+    """Return the eigenvalues of a symmetric matrix in descending order: all, or the largest of a large one.
+
+    Examples
+    --------
+    >>> eigenvalues(np.diag([1.0, 3.0, 2.0]), all_up_to=10, largest=1)
+    array([3., 2., 1.])
+    """
+    if C.shape[0] <= all_up_to:
+        return np.linalg.eigvalsh(dense(C).astype(np.float64))[::-1]
+    start = np.ones(C.shape[0])  # a fixed start gives the same result every time
+    try:
+        values = eigsh(C.astype(np.float64), largest, which="LA", v0=start, tol=tol, return_eigenvectors=False)
+    except ArpackNoConvergence as stopped:
+        values = stopped.eigenvalues
+    return np.sort(values)[::-1]
+
+
+def similar_side_by_side(R: np.ndarray) -> np.ndarray:
+    """Return the order of the leaves of a hierarchical clustering of correlations (average linkage on 1 - r).
+
+    Examples
+    --------
+    >>> R = np.array([[1.0, 0.1, 0.9], [0.1, 1.0, 0.2], [0.9, 0.2, 1.0]])
+    >>> similar_side_by_side(R).tolist() in ([1, 2, 0], [0, 2, 1])
+    True
+    """
+    if len(R) < 3:
+        return np.arange(len(R))
+    distances = squareform(np.clip(1 - R, 0, 2), checks=False)
+    order: np.ndarray = leaves_list(optimal_leaf_ordering(linkage(distances, "average"), distances))
+    return order
+
+
+def dense(C: Matrix) -> np.ndarray:
+    """Return a matrix as an ndarray."""
+    return C if isinstance(C, np.ndarray) else C.toarray()

@@ -13,7 +13,7 @@ from svnn.stability import network_response
 
 if TYPE_CHECKING:
     from svnn.plotting._display import Axes
-    from svnn.stability.networks._network_parts import FittedNetwork
+    from svnn.stability._network import FittedNetwork
 
 #: Features up to which all eigenvalues are found, and how many of the largest are beyond.
 _MOST_DECOMPOSED, _LARGEST = 3000, 100
@@ -50,7 +50,7 @@ class ResponseDisplay(Display):
     Examples
     --------
     >>> from svnn import SVNNRegressor
-    >>> from svnn.datasets import make_sparse_cov
+    >>> from svnn.paper import make_sparse_cov
     >>> from svnn.plotting import ResponseDisplay
     >>> data = make_sparse_cov(n_samples=100, n_features=10, random_state=0)
     >>> model = SVNNRegressor(members=3, max_epochs=5, random_state=0).fit(data.X, data.y)

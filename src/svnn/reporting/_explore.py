@@ -1,178 +1,213 @@
-"""The part of the page that moves: a slider for the threshold, the heat map and the graph that follow it."""
+"""The part of the page that moves: correlations that a slider filters, few enough for one page."""
 
 from __future__ import annotations
 
+import base64
+from dataclasses import dataclass
+from typing import Any
+
 import numpy as np
+import scipy.sparse as sp
 
-from svnn.reporting._correlations import (
-    STEPS,
-    Correlations,
-    correlations_of_matrix,
-    correlations_of_rows,
-)
-from svnn.reporting._density import Density, graph_matrix, threshold_of
-from svnn.reporting._html import Markup, element, embedded_json, figure, joined, paragraph, section, warning
-from svnn.reporting._layout import clustered_order, positions
-from svnn.reporting._request import Request
+from svnn.plotting._matrices import similar_side_by_side
+from svnn.reporting._findings import Findings
+from svnn.reporting._request import ReportedModel
 from svnn.reporting._svg import Chart, Scale
-from svnn.reporting._words import number, percent
+
+#: Features whose correlations are in the page; with more, the most connected of them.
+MOST_FEATURES = 300
+#: Features whose pairs are counted; with more, this number of them, drawn at random.
+MOST_COUNTED = 10_000
+#: Correlations are stored in thousandths, which are also the steps of the slider.
+STEPS = 1000
+#: Correlations that are held at once while they are counted.
+_BLOCK = 2**22
+#: Each feature is drawn towards this number of others, those that it is most correlated with; rounds of moving.
+_NEIGHBOURS, _ROUNDS = 4, 150
 
 
-def explore_section(request: Request, density: Density) -> Markup:
-    """Return the section with heat map, graph and slider, and the data that its script reads."""
+@dataclass(frozen=True)
+class Correlations:
+    """Correlations of some features, with the numbers of pairs that every threshold would keep of all of them.
+
+    ``values`` (n, n) holds thousandths. ``kept[k]``, ``shares[k]`` and ``alone[k]`` are the number and the share of the
+    pairs that a threshold of ``k`` steps keeps, and the number of features it leaves without an edge, among
+    ``counted`` features. The slider begins at ``first``, the largest step that keeps every pair.
+    """
+
+    features: np.ndarray
+    values: np.ndarray
+    kept: np.ndarray
+    shares: np.ndarray
+    alone: np.ndarray
+    counted: int
+    first: int
+
+
+def explore_section(request: ReportedModel, findings: Findings) -> dict[str, Any]:
+    """Return the values of the section with heat map, graph and slider, and the data that its script reads."""
+    density, threshold = findings.density, findings.threshold
     if request.Z is not None:
-        found = correlations_of_rows(request.Z, density)
+        shown = correlations_of_rows(request.Z, density.degrees)
     else:
-        found = correlations_of_matrix(graph_matrix(request.model), density)
-    start = found.step_of(threshold_of(request.model), density.share)
-    return section(
-        "explore",
-        "Move the threshold",
-        paragraph(_source(request, found, density), " ", _shown(found, density.n_features)),
-        _slider(found, start),
-        element("noscript", warning("No scripts.", "The heat map and the graph need JavaScript to be drawn.")),
-        element("div", _heat_map(found.floor), _graph(), class_="pair"),
-        _density_chart(found, start),
-        embedded_json("report-data", _data(found, density, start, request)),
-    )
-
-
-def _data(found: Correlations, density: Density, start: int, request: Request) -> dict[str, object]:
-    size = np.abs(found.values) / STEPS
-    np.fill_diagonal(size, 1)
-    return {
-        "names": [request.names[i] for i in found.features],
-        "r": found.packed(),
-        "steps": STEPS,
-        "order": clustered_order(size).tolist(),
-        "xy": positions(size).round(3).tolist(),
-        "kept": found.kept.tolist(),
-        "alone": found.alone.tolist(),
-        "counted": found.counted,
-        "features": density.n_features,
-        "start": start,
-        "floor": found.floor,
-    }
-
-
-def _source(request: Request, found: Correlations, density: Density) -> str:
-    if not found.from_rows:
-        return (
-            "These are the correlations that the model kept. No rows were given, so those that it dropped are not "
-            "known here, and the slider can only drop more."
-        )
-    rows = f"These are the correlations of the {number(request.n_rows)} rows given to this report."
-    threshold = threshold_of(request.model)
-    if threshold is None:
-        return f"{rows} The slider starts where it keeps as many pairs as the model does."
-    start = f"{rows} The slider starts at the threshold of the model, {number(threshold)}"
-    if round(threshold * STEPS) < found.first:
-        return f"{start}, or rather at the smallest correlation, since all are above that threshold."
-    return (
-        f"{start}, which kept {percent(density.share)} of the pairs in the rows that it was trained on; in other rows "
-        "it may keep more or fewer."
-    )
-
-
-def _shown(found: Correlations, n_features: int) -> str:
-    shown = len(found.features)
-    if shown == n_features:
-        return f"All {number(n_features)} features are shown."
-    text = (
-        f"Heat map and graph show the {shown} features with the most edges in the model, out of {number(n_features)}, "
-        "and the edges among them; the numbers beside the slider count all features."
-    )
-    if found.counted < n_features:
-        text += f" They are estimated from {number(found.counted)} features drawn at random."
-    return text
-
-
-def _slider(found: Correlations, start: int) -> Markup:
-    value = f"{start / STEPS:.3f}"
-    return element(
-        "div",
-        element("label", "Keep correlations of at least ", element("output", value, id="cut"), for_="threshold"),
-        element(
-            "input",
-            type="range",
-            id="threshold",
-            min=found.first,
-            max=STEPS,
-            step=1,
-            value=start,
-            aria_describedby="kept",
-        ),
-        element("p", "", id="kept", aria_live="polite"),
-        element("button", "Back to the model", type="button", id="back"),
-        class_="controls",
-    )
-
-
-def _heat_map(floor: int) -> Markup:
-    canvas = element(
-        "canvas", id="heat-map", tabindex="0", role="img",
-        aria_label="Heat map of the correlations. Arrow keys move from cell to cell.", aria_describedby="heat-map-said",
-    )  # fmt: skip
-    key = element(
-        "div", element("span", f"{floor / STEPS:.2f}" if floor else "−1"),
-        element("span", class_="ramp half" if floor else "ramp", aria_hidden="true"), element("span", "+1"),
-        class_="ramp-key",
-    )  # fmt: skip
-    return figure(
-        joined([_frame(canvas, "heat-map"), key]),
-        "Each cell is the correlation of two features; features that vary together are side by side, so blocks are "
-        "groups. Cells below the threshold are blank.",
-        title="Heat map",
-    )
-
-
-def _graph() -> Markup:
-    canvas = element(
-        "canvas", id="graph", tabindex="0", role="img", aria_describedby="graph-said",
-        aria_label="Graph of the features. Arrow keys move it, plus and minus zoom, 0 resets, "
-        "N and P go from feature to feature.",
-    )  # fmt: skip
-    buttons = [
-        element("button", sign, type="button", id=name, aria_label=label, class_="square")
-        for name, sign, label in (
-            ("closer", "+", "Zoom in"),
-            ("farther", "−", "Zoom out"),
-            ("reset", "⟲", "Show the whole graph"),
-        )
-    ]
-    find = element(
-        "input", type="search", id="find", list="names", placeholder="Find a feature", aria_label="Find a feature",
-        autocomplete="off",
-    )  # fmt: skip
-    tools = element("div", find, element("datalist", id="names"), *buttons, class_="tools")
-    return figure(
-        joined([_frame(canvas, "graph"), tools]),
-        "Each dot is a feature, and each line a correlation that the threshold keeps: solid blue where two features "
-        "rise together, dashed orange where one falls as the other rises. Dots do not move with the slider; drag to "
-        "move the picture, and click it before zooming with the wheel.",
-        title="Graph",
-    )
-
-
-def _frame(canvas: Markup, name: str) -> Markup:
-    said = element("p", "", id=f"{name}-said", class_="said", aria_live="polite")
-    return element("div", canvas, element("div", "", class_="tip", hidden=True), said, class_="frame")
-
-
-def _density_chart(found: Correlations, start: int) -> Markup:
-    steps = np.unique(np.linspace(found.first, STEPS, 200).astype(int))
+        shown = correlations_of_matrix(findings.matrix, density.degrees)
+    first, shares = shown.first, shown.shares
+    start = int(np.abs(shares - density.share).argmin()) if threshold is None else min(round(threshold * STEPS), STEPS)
+    start = max(start, first)
+    steps = np.unique(np.linspace(first, STEPS, 200).astype(int))
     chart = Chart(
         "Share of the pairs that are kept, against the threshold on the correlations",
-        Scale([found.first / STEPS, 1]),
-        Scale([0, 100 * found.shares.max()], zero=True),
+        Scale([first / STEPS, 1]),
+        Scale([0, 100 * shares.max()], zero=True),
         "threshold on the correlation",
         "pairs kept, %",
     )
-    chart.line(steps / STEPS, 100 * found.shares[steps], "c1")
+    chart.line(steps / STEPS, 100 * shares[steps], "line c1")
     chart.marker("marker", start / STEPS)
-    return figure(
-        chart.svg(),
-        "How many pairs survive each threshold; the upright line is the slider. A long flat stretch means that "
-        "the graph hardly depends on the exact threshold there, a steep one that it does.",
-        title="What each threshold keeps",
-    )
+    size = np.abs(shown.values) / STEPS
+    np.fill_diagonal(size, 1)
+    upper = shown.values[np.triu_indices(len(size), 1)]  # row by row
+    # Colours begin at the smallest correlation if all are large and positive.
+    floor = max(int(upper.min(initial=STEPS)), 0) if len(upper) else 0
+    floor = floor if floor >= STEPS // 2 else 0
+    data = {
+        "names": [request.names[i] for i in shown.features],
+        "r": base64.b64encode(upper.astype("<i2").tobytes()).decode(),
+        "steps": STEPS,
+        "order": similar_side_by_side(size).tolist(),
+        "xy": positions(size).round(3).tolist(),
+        "kept": shown.kept.tolist(),
+        "alone": shown.alone.tolist(),
+        "counted": shown.counted,
+        "features": density.n_features,
+        "start": start,
+        "floor": floor,
+    }
+    return {
+        "density": density,
+        "threshold": threshold,
+        "from_rows": request.Z is not None,
+        "n_rows": request.n_rows,
+        "all_above": threshold is not None and round(threshold * STEPS) < first,
+        "shown": len(shown.features),
+        "counted": shown.counted,
+        "steps": STEPS,
+        "first": first,
+        "start": start,
+        "floor": floor,
+        "chart": chart,
+        "data": data,
+    }
+
+
+def correlations_of_rows(Z: np.ndarray, degrees: np.ndarray) -> Correlations:
+    """Return the correlations of signals (t, N, F); the F values of a feature count as further rows."""
+    rows = Z.swapaxes(1, 2).reshape(-1, Z.shape[1])
+    units = rows - rows.mean(0)
+    norms = np.linalg.norm(units, axis=0)
+    units = (units / np.where(norms > 0, norms, 1.0)).astype(np.float64 if Z.shape[1] <= 2000 else np.float32)
+    n = units.shape[1]
+    counted = np.arange(n)
+    if n > MOST_COUNTED:
+        counted = np.sort(np.random.default_rng(0).choice(n, MOST_COUNTED, replace=False))
+    counts, largest = _count(units[:, counted])
+    most = np.zeros(n)
+    most[counted] = largest
+    features = _most_connected(degrees, most)
+    shown = units[:, features]
+    return _counted(features, quantised(shown.T @ shown), counts, largest)
+
+
+def correlations_of_matrix(matrix: np.ndarray | sp.csr_array, degrees: np.ndarray) -> Correlations:
+    """Return the correlations that a covariance holds; those that it dropped are zero."""
+    entries = sp.coo_array(matrix)
+    sd = np.sqrt(np.abs(matrix.diagonal()))
+    sd = np.where(sd > 0, sd, 1.0)
+    r = quantised(entries.data / (sd[entries.row] * sd[entries.col]))
+    largest = np.zeros(len(sd), dtype=np.int64)
+    beside = entries.row != entries.col
+    np.maximum.at(largest, entries.row[beside], np.abs(r[beside]))
+    counts = _histogram(r[entries.row < entries.col])
+    features = _most_connected(degrees, largest)
+    few = sp.csr_array((r, (entries.row, entries.col)), shape=matrix.shape)[features][:, features].toarray()
+    return _counted(features, few, counts, largest)
+
+
+def quantised(r: np.ndarray) -> np.ndarray:
+    """Return correlations in thousandths, rounded towards zero; only exact zeros become 0.
+
+    Examples
+    --------
+    >>> quantised(np.array([0.0, 1e-9, 0.5, -0.1239, 1.0])).tolist()
+    [0, 1, 500, -123, 1000]
+    """
+    size = np.minimum(np.floor(np.abs(r) * STEPS + 1e-6), STEPS)
+    size = np.where(np.abs(r) > 0, np.maximum(size, 1), 0)
+    return (np.sign(r) * size).astype(np.int64)
+
+
+def _count(units: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    """Return the number of pairs at every step, and the largest correlation of every column, block by block."""
+    n = units.shape[1]
+    counts, largest = np.zeros(STEPS + 2, dtype=np.int64), np.zeros(n, dtype=np.int64)
+    rows = max(_BLOCK // max(n, 1), 1)
+    for start in range(0, n, rows):
+        block = quantised(units[:, start : start + rows].T @ units[:, start:])
+        size = np.abs(np.triu(block, 1))
+        counts += _histogram(size)
+        largest[start : start + len(size)] = np.maximum(largest[start : start + len(size)], size.max(1))
+        largest[start:] = np.maximum(largest[start:], size.max(0))
+    return counts, largest
+
+
+def _histogram(r: np.ndarray) -> np.ndarray:
+    """Return the number of zeros, and then of correlations of 0, 1, 2, … thousandths that are not zero."""
+    return np.bincount(np.where(r == 0, 0, np.abs(r) + 1).ravel(), minlength=STEPS + 2)
+
+
+def _counted(features: np.ndarray, values: np.ndarray, counts: np.ndarray, largest: np.ndarray) -> Correlations:
+    """Return correlations with what every step keeps, from a histogram and the largest correlation of every feature."""
+    n = len(largest)
+    kept = counts[1:][::-1].cumsum()[::-1]  # zeros are never kept
+    alone = np.searchsorted(np.sort(largest), np.maximum(np.arange(STEPS + 1), 1), side="left")
+    first = int(np.flatnonzero(kept == kept[0])[-1])
+    return Correlations(features, values, kept, kept / max(n * (n - 1) // 2, 1), alone, n, first)
+
+
+def _most_connected(degrees: np.ndarray, largest: np.ndarray) -> np.ndarray:
+    """Return the features to show: all, or those with most edges; of equals, those with the largest correlations."""
+    if len(degrees) <= MOST_FEATURES:
+        return np.arange(len(degrees))
+    return np.sort(np.lexsort((-largest, -degrees))[:MOST_FEATURES])
+
+
+def positions(size: np.ndarray) -> np.ndarray:
+    """Return a point in the unit square for every feature (n, 2): correlated ones near each other, none on another.
+
+    Classical scaling of the distances :math:`\\sqrt{2 (1 - |r|)}` gives a start. Then points push each other away,
+    and each is drawn to the few that it is most correlated with.
+    """
+    n = len(size)
+    if n < 3:
+        return np.column_stack([np.linspace(0.2, 0.8, n), np.full(n, 0.5)])
+    squares = 2 * (1 - np.clip(size, 0, 1))
+    np.fill_diagonal(squares, 0)
+    centred = -(squares - squares.mean(0) - squares.mean(1)[:, None] + squares.mean()) / 2
+    values, vectors = np.linalg.eigh(centred)
+    points = vectors[:, -2:] * np.sqrt(np.maximum(values[-2:], 1e-12))
+    points += 1e-3 * np.random.default_rng(0).standard_normal((n, 2))
+    points /= np.abs(points).max()
+    pull = size - np.diag(np.diag(size))
+    cut = np.sort(pull, axis=1)[:, -min(_NEIGHBOURS, n - 1)][:, None]
+    pull = np.where(pull >= cut, pull, 0)
+    pull = np.maximum(pull, pull.T)
+    length = 2 / np.sqrt(n)
+    for step in np.linspace(0.1, 0.002, _ROUNDS):
+        apart = points[:, None] - points
+        square = np.maximum((apart**2).sum(-1), 1e-6)
+        force = (length**2 / square - pull * np.sqrt(square) / length)[..., None] * apart
+        move = force.sum(1) - points * 0.6  # the last pull, to the middle, holds separate groups together
+        reach = np.maximum(np.linalg.norm(move, axis=1, keepdims=True), 1e-9)
+        points += move / reach * np.minimum(reach, step)
+    low, high = points.min(0), points.max(0)
+    return 0.03 + 0.94 * (points - low) / np.maximum(high - low, 1e-9)

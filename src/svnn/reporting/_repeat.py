@@ -1,4 +1,4 @@
-"""How to get the same numbers again."""
+"""The section that says how to get the same numbers again."""
 
 from __future__ import annotations
 
@@ -11,37 +11,35 @@ from typing import Any
 import numpy as np
 
 import svnn
-from svnn.reporting._html import Markup, element, facts, paragraph, section
-from svnn.reporting._request import ComparisonLike, Request
+from svnn.comparison import Comparison
+from svnn.inspection._fitted import n_networks
+from svnn.reporting._request import ReportedModel
 from svnn.reporting._words import number
 
 
-def repeat_section(request: Request | None, comparison: ComparisonLike | None) -> Markup:
-    """Return the section with versions, seed and code."""
-    parts: list[Markup] = []
-    if request is not None:
-        parts.append(
-            paragraph("With the rows that the model was trained on, this code makes it again and writes this report:")
-        )
-        parts.append(element("pre", element("code", _code(request)), tabindex="0"))
-    if comparison is not None and comparison.settings:
-        settings = [(str(name), value) for name, value in comparison.settings.items()]
-        parts.append(facts("Settings of the comparison", settings))
-    parts.append(facts("Versions and data", [*_versions(), *(_data(request) if request is not None else [])]))
-    return section("repeat", "How to repeat it", *parts)
-
-
-def _code(request: Request) -> str:
+def repeat_section(request: ReportedModel | None, comparison: Comparison | None) -> dict[str, Any]:
+    """Return the code that makes the model again, the settings of the comparison, versions and fingerprints."""
+    packages = ("numpy", "scipy", "scikit-learn", "torch")
+    facts = [("svnn", svnn.__version__), ("Python", platform.python_version())]
+    facts += [(name, version(name)) for name in packages]
+    settings = [] if comparison is None else list(comparison.settings.items())
+    if request is None:
+        return {"code": None, "settings": settings, "versions": facts}
     model: Any = request.model
-    seed = (
-        "# random_state is None: another fit gives slightly other numbers; set it to repeat them.\n"
-        if model.random_state is None
-        else ""
-    )
-    given = model.get_params(deep=False)["covariance"]
-    imports = [_import_of(model), *([] if isinstance(given, str) else [_import_of(given)])]
-    report = f'model.report(X, {"None" if request.y is None else "y"}, "report.html")'
-    return "\n".join([*imports, "", f"{seed}model = {_call(model)}", "model.fit(X_train, y_train)", report])
+    facts.append(("Seed (random_state)", repr(model.random_state)))
+    facts += [("Networks trained", number(n_networks(model))), ("Epochs", number(model.n_iter_))]
+    if request.Z is not None:
+        facts.append(("Shape of X", " × ".join(map(str, np.shape(request.X)))))
+        facts.append(("Fingerprint of X", _fingerprint(np.asarray(request.X))))
+    if request.y is not None:
+        facts.append(("Fingerprint of y", _fingerprint(request.y)))
+    covariance = model.get_params(deep=False)["covariance"]
+    lines = [_import_of(model), *([] if isinstance(covariance, str) else [_import_of(covariance)]), ""]
+    if model.random_state is None:
+        lines.append("# random_state is None: another fit gives slightly different numbers; set it to repeat them.")
+    y = "None" if request.y is None else "y"
+    lines += [f"model = {_as_code(model)}", "model.fit(X_train, y_train)", f'model.report(X, {y}, "report.html")']
+    return {"code": "\n".join(lines), "settings": settings, "versions": facts}
 
 
 def _import_of(estimator: object) -> str:
@@ -52,50 +50,23 @@ def _import_of(estimator: object) -> str:
     return f"from {'svnn' if public == 'svnn.estimators' else public} import {kind.__name__}"
 
 
-def _call(estimator: Any) -> str:
-    """Return the code that makes an estimator, with the parameters that differ from their defaults.
+def _as_code(value: Any, name: str = "") -> str:
+    """Return an estimator as code, with the parameters that differ from their defaults.
+
+    A matrix or a function is written as the name of its parameter.
 
     Examples
     --------
     >>> from svnn import SVNNRegressor
-    >>> _call(SVNNRegressor(hidden=(4,), random_state=0))
+    >>> _as_code(SVNNRegressor(hidden=(4,), random_state=0))
     'SVNNRegressor(hidden=(4,), random_state=0)'
     """
-    defaults = {name: repr(of.default) for name, of in signature(type(estimator)).parameters.items()}
-    given = estimator.get_params(deep=False)
-    changed = [f"{name}={_value(name, value)}" for name, value in given.items() if repr(value) != defaults.get(name)]
-    return f"{type(estimator).__name__}({', '.join(changed)})"
-
-
-def _value(name: str, value: Any) -> str:
-    """Return a parameter as code; a matrix or a function is called by the name of its parameter."""
-    if hasattr(value, "get_params"):
-        return _call(value)
-    return repr(value) if isinstance(value, (int, float, str, tuple, list, type(None))) else name
-
-
-def _versions() -> list[tuple[str, object]]:
-    packages = ("numpy", "scipy", "scikit-learn", "torch")
-    return [
-        ("svnn", svnn.__version__),
-        ("Python", platform.python_version()),
-        *((name, version(name)) for name in packages),
-    ]
-
-
-def _data(request: Request) -> list[tuple[str, object]]:
-    model = request.model
-    rows: list[tuple[str, object]] = [
-        ("Seed (random_state)", repr(model.random_state)),
-        ("Networks trained", number(model._n_members)),
-        ("Epochs", number(model.n_iter_)),
-    ]
-    if request.Z is not None:
-        rows.append(("Shape of X", " × ".join(map(str, np.shape(request.X)))))
-        rows.append(("Fingerprint of X", _fingerprint(np.asarray(request.X))))
-    if request.y is not None:
-        rows.append(("Fingerprint of y", _fingerprint(request.y)))
-    return rows
+    if not hasattr(value, "get_params"):
+        return repr(value) if isinstance(value, (int, float, str, tuple, list, type(None))) else name
+    defaults = {key: repr(parameter.default) for key, parameter in signature(type(value)).parameters.items()}
+    given = value.get_params(deep=False).items()
+    changed = [f"{key}={_as_code(each, key)}" for key, each in given if repr(each) != defaults.get(key)]
+    return f"{type(value).__name__}({', '.join(changed)})"
 
 
 def _fingerprint(values: np.ndarray) -> str:

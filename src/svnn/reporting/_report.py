@@ -3,25 +3,29 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from functools import cache
 from importlib.resources import files
 from pathlib import Path
+from typing import Any
+
+import jinja2
 
 from svnn._types import ColumnLike, DataLike
+from svnn.comparison import Comparison
 from svnn.estimators._covariance_network import CovarianceNetwork
-from svnn.reporting._comparison import comparison_section
-from svnn.reporting._contributions import contributions_section, importance_of
-from svnn.reporting._density import density_of, density_section, graph_matrix
 from svnn.reporting._explore import explore_section
-from svnn.reporting._html import Markup, element, joined, section
-from svnn.reporting._predictions import fit_of, predictions_section
+from svnn.reporting._findings import find
 from svnn.reporting._repeat import repeat_section
-from svnn.reporting._request import ComparisonLike, Request, check_path, check_request
-from svnn.reporting._sentences import sentences
-from svnn.reporting._spectrum import spectrum_section
-from svnn.reporting._stability import stability_section
-
-#: The page may use what is in it, and nothing else: no request leaves the reader's machine.
-_POLICY = "default-src 'none'; style-src 'unsafe-inline'; script-src 'unsafe-inline'; img-src data:"
+from svnn.reporting._request import check_request
+from svnn.reporting._scores import scores_section
+from svnn.reporting._sections import (
+    covariance_section,
+    features_section,
+    predictions_section,
+    spectrum_section,
+    stability_section,
+)
+from svnn.reporting._words import listed, number, percent
 
 #: The script of the page, in the order in which its parts need each other.
 _SCRIPTS = ("correlations.js", "heat_map.js", "graph.js", "report.js")
@@ -33,7 +37,7 @@ def write_report(
     model: CovarianceNetwork | None = None,
     X: DataLike | None = None,
     y: ColumnLike | None = None,
-    comparison: ComparisonLike | None = None,
+    comparison: Comparison | None = None,
     names: Sequence[str] | None = None,
     title: str | None = None,
 ) -> Path:
@@ -69,7 +73,7 @@ def write_report(
     --------
     >>> import tempfile
     >>> from svnn import SVNNRegressor
-    >>> from svnn.datasets import make_sparse_cov
+    >>> from svnn.paper import make_sparse_cov
     >>> data = make_sparse_cov(n_samples=100, n_features=10, random_state=0)
     >>> model = SVNNRegressor(max_epochs=5, random_state=0).fit(data.X[:70], data.y[:70])
     >>> with tempfile.TemporaryDirectory() as folder:
@@ -82,76 +86,61 @@ def write_report(
         raise ValueError("there is nothing to report on: pass model=, comparison=, or both.")
     if model is None and (X is not None or y is not None or names is not None):
         raise ValueError("X, y and names belong to a model; pass it as model=.")
-    file = check_path(path)
+    if comparison is not None and not isinstance(comparison, Comparison):
+        raise TypeError(f"comparison must be a svnn.comparison.Comparison, got {type(comparison).__name__}.")
+    file = _check_path(path)
     request = None if model is None else check_request(model, X, y, names)
-    said = [] if comparison is None else [str(sentence) for sentence in comparison.sentences()]
-    parts = [] if comparison is None else [comparison_section(comparison)]
-    if request is not None:
-        about, sections = _about_model(request)
-        said, parts = said or about, [*parts, *sections]
+    findings = None if request is None else find(request)
+    # What the template of each section shows, in the order of the page.
+    sections: dict[str, dict[str, Any]] = {"short": {"model": request, "findings": findings}}
+    if comparison is not None:
+        sections["short"]["sentences"] = comparison.sentences()
+        sections["scores"] = scores_section(comparison)
+    if request is not None and findings is not None:
+        if request.y is not None and findings.predictions is not None:
+            sections["predictions"] = predictions_section(request, request.y, findings.predictions)
+        sections["covariance"] = covariance_section(request, findings)
+        sections["explore"] = explore_section(request, findings)
+        if findings.importance is not None:
+            sections["features"] = features_section(request, findings.importance)
+        sections["spectrum"] = spectrum_section(request, findings)
+        sections["stability"] = stability_section(request)
+    sections["repeat"] = repeat_section(request, comparison)
     if title is None:
         title = f"Comparison on {comparison.name}" if comparison is not None else f"{type(model).__name__}: report"
-    short = section("short", "In short", element("ol", *(element("li", sentence) for sentence in said)))
-    page = _page(title, [short, *parts, repeat_section(request, comparison)])
+    page = _templates().get_template("page.html").render(title=title, sections=sections, **_assets())
     file.write_text(page, encoding="utf-8", errors="replace")
     return file
 
 
-def _about_model(request: Request) -> tuple[list[str], list[Markup]]:
-    """Return the three sentences about a model, and its sections."""
-    density = density_of(graph_matrix(request.model))
-    fit = None if request.y is None else fit_of(request)
-    importance = None if request.Z is None else importance_of(request)
-    parts = [
-        *([] if fit is None else [predictions_section(request, fit)]),
-        density_section(request.model, density),
-        explore_section(request, density),
-        *([] if importance is None else [contributions_section(request, importance)]),
-        spectrum_section(request),
-        stability_section(request),
-    ]
-    return sentences(request, density, fit, importance), parts
+def _check_path(path: str | Path) -> Path:
+    """Return the path of the report, or raise an error where it cannot be written."""
+    file = Path(path)
+    if file.is_dir():
+        raise IsADirectoryError(f"path={str(path)!r} is a folder; name a file in it, such as report.html.")
+    if not file.parent.is_dir():
+        raise FileNotFoundError(f"path={str(path)!r} is in a folder that does not exist; make {file.parent} first.")
+    return file
 
 
-_LINKS = {
-    "short": "In short",
-    "scores": "Scores",
-    "predictions": "Predictions",
-    "covariance": "Covariance",
-    "explore": "Threshold",
-    "features": "Features",
-    "spectrum": "Spectrum",
-    "stability": "Stability",
-    "repeat": "Repeat",
-}
-
-
-def _page(title: str, parts: Sequence[Markup]) -> str:
-    body = joined(parts)
-    links = [
-        element("li", element("a", label, href=f"#{anchor}"))
-        for anchor, label in _LINKS.items()
-        if f'<section id="{anchor}"' in body
-    ]
-    assets = files("svnn.reporting") / "assets"
-    style, *scripts = ((assets / name).read_text(encoding="utf-8") for name in ("report.css", *_SCRIPTS))
-    script = "\n".join(['(() => {\n"use strict";', *scripts, "})();"])
-    head = element(
-        "head",
-        element("meta", charset="utf-8"),
-        element("meta", http_equiv="Content-Security-Policy", content=_POLICY),
-        element("meta", name="viewport", content="width=device-width, initial-scale=1"),
-        element("meta", name="color-scheme", content="light dark"),
-        element("title", title),
-        element("link", rel="icon", href="data:,"),
-        element("style", Markup(style)),
+@cache
+def _templates() -> jinja2.Environment:
+    """Return the templates, in which every value is escaped and a missing one is an error."""
+    environment = jinja2.Environment(
+        loader=jinja2.PackageLoader("svnn.reporting", "assets"),
+        autoescape=True,
+        undefined=jinja2.StrictUndefined,
+        trim_blocks=True,
+        lstrip_blocks=True,
     )
-    content = element(
-        "body",
-        element("a", "Skip to the report", href="#main", class_="skip"),
-        element("header", element("h1", title), element("nav", element("ul", *links), aria_label="Sections")),
-        element("main", body, id="main", tabindex="-1"),
-        element("footer", element("p", "Written by svnn, sparse covariance neural networks.")),
-        element("script", Markup(script)),
-    )
-    return f"<!doctype html>\n{element('html', head, content, lang='en')}\n"
+    environment.filters |= {"listed": listed, "number": number, "percent": percent}
+    environment.policies["json.dumps_kwargs"] = {"separators": (",", ":"), "allow_nan": False}
+    return environment
+
+
+@cache
+def _assets() -> dict[str, str]:
+    """Return the style and the script of the page."""
+    folder = files("svnn.reporting") / "assets"
+    style, *scripts = ((folder / name).read_text(encoding="utf-8") for name in ("report.css", *_SCRIPTS))
+    return {"style": style, "script": "\n".join(['(() => {\n"use strict";', *scripts, "})();"])}

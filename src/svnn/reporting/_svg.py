@@ -1,17 +1,49 @@
-"""Charts as SVG: axes, lines, dots and bars. Colours are classes, which the style sheet gives for light and dark."""
+"""Charts as values: the marks of axes, lines, dots and bars in SVG, which a template writes down and escapes.
+
+Colours are classes, which the style sheet gives for light and dark.
+"""
 
 from __future__ import annotations
 
 import math
 from collections.abc import Sequence
+from dataclasses import dataclass, field
+from typing import Any, NamedTuple, TypeAlias
 
 import numpy as np
 
-from svnn.reporting._html import Markup, element, joined
 from svnn.reporting._words import number, tick
 
 _WIDTH, _HEIGHT = 440, 300
 _LEFT, _RIGHT, _TOP, _BOTTOM = 58, 14, 12, 46
+
+Numbers: TypeAlias = Sequence[float] | np.ndarray
+
+
+class Mark(NamedTuple):
+    """An SVG element: its text, and a title that shows when the pointer is on it."""
+
+    tag: str
+    attributes: dict[str, object]
+    text: str
+    title: str
+
+
+@dataclass
+class Picture:
+    """Marks that make a picture; ``label`` describes it to those who cannot see it, ``legend`` explains its marks.
+
+    A legend holds pairs of a CSS class and a label.
+    """
+
+    label: str
+    height: float
+    marks: list[Mark] = field(default_factory=list)
+    legend: list[tuple[str, str]] = field(default_factory=list)
+
+    def add(self, tag: str, kind: str, text: str = "", title: str = "", **attributes: object) -> None:
+        """Draw an element of a CSS class."""
+        self.marks.append(Mark(tag, {**attributes, "class": kind}, text, title))
 
 
 class Scale:
@@ -25,10 +57,10 @@ class Scale:
     ([0.01, 0.1, 1.0, 10.0], [0.5, 1.0, 2.0, 5.0])
     """
 
-    def __init__(self, values: Sequence[float] | np.ndarray, *, log: bool = False, zero: bool = False) -> None:
-        found = np.asarray(values, dtype=np.float64)
-        found = found[np.isfinite(found) & ((found > 0) | (not log))]
-        low, high = (float(found.min()), float(found.max())) if found.size else (1.0, 10.0)
+    def __init__(self, values: Numbers, *, log: bool = False, zero: bool = False) -> None:
+        shown = np.asarray(values, dtype=np.float64)
+        shown = shown[np.isfinite(shown) & ((shown > 0) | (not log))]
+        low, high = (float(shown.min()), float(shown.max())) if shown.size else (1.0, 10.0)
         low, high = (min(low, 0.0), max(high, 0.0)) if zero else (low, high)
         if low == high:
             low, high = (low / 2, high * 2) if log else (low - 0.5, high + 0.5)
@@ -38,7 +70,7 @@ class Scale:
         if zero and not log:
             self.low, self.high = self.low if low < 0 else 0.0, self.high if high > 0 else 0.0
 
-    def __call__(self, values: Sequence[float] | np.ndarray | float) -> np.ndarray:
+    def __call__(self, values: Numbers | float) -> np.ndarray:
         given = np.asarray(values, dtype=np.float64)
         if self.log:
             floor = np.maximum(given, self.low)
@@ -46,14 +78,14 @@ class Scale:
         return (given - self.low) / (self.high - self.low)
 
     def ticks(self, about: int = 5) -> list[float]:
-        """Return about so many round numbers on the axis."""
+        """Return round numbers on the axis, roughly ``about`` of them."""
         if self.log:
             exponents = range(math.ceil(math.log10(self.low)), math.floor(math.log10(self.high)) + 1)
             if len(exponents) >= 3:
                 return [10.0**e for e in exponents][:: max(1, math.ceil(len(exponents) / 6))]
             span = range(math.floor(math.log10(self.low)), math.floor(math.log10(self.high)) + 1)
-            found = [m * 10.0**e for e in span for m in (1, 2, 5)]
-            return [float(f"{v:.1g}") for v in found if self.low <= v <= self.high]
+            round_numbers = [m * 10.0**e for e in span for m in (1, 2, 5)]
+            return [float(f"{v:.1g}") for v in round_numbers if self.low <= v <= self.high]
         rough = (self.high - self.low) / about
         size = 10.0 ** math.floor(math.log10(rough))
         step = next(size * m for m in (1, 2, 2.5, 5, 10) if size * m >= rough * 0.999)
@@ -61,128 +93,85 @@ class Scale:
         return [round(i * step, 12) for i in range(first, last + 1)]
 
 
-class Chart:
-    """A picture with two axes; ``label`` says in words what it shows, for those who cannot see it."""
+class Chart(Picture):
+    """A picture with two axes."""
 
     def __init__(self, label: str, x: Scale, y: Scale, x_label: str, y_label: str) -> None:
-        self.label, self.x, self.y = label, x, y
-        self.parts: list[Markup] = [*self._axes(x_label, y_label)]
-
-    def at(self, xs: object, ys: object) -> tuple[np.ndarray, np.ndarray]:
-        """Return where values lie in the picture."""
-        across = _LEFT + self.x(xs) * (_WIDTH - _LEFT - _RIGHT)  # type: ignore[arg-type]
-        down = _HEIGHT - _BOTTOM - self.y(ys) * (_HEIGHT - _TOP - _BOTTOM)  # type: ignore[arg-type]
-        return np.atleast_1d(across), np.atleast_1d(down)
-
-    def _axes(self, x_label: str, y_label: str) -> list[Markup]:
+        super().__init__(label, _HEIGHT)
+        self.x, self.y = x, y
         floor, right = _HEIGHT - _BOTTOM, _WIDTH - _RIGHT
-        parts = []
-        for value in self.y.ticks():
-            (down,) = _HEIGHT - _BOTTOM - np.atleast_1d(self.y(value)) * (floor - _TOP)
-            parts.append(element("path", d=f"M{_LEFT} {down:.1f}H{right}", class_="grid"))
-            parts.append(element("text", tick(value), x=_LEFT - 6, y=f"{down + 4:.1f}", class_="tick end"))
-        for value in self.x.ticks():
-            (across,) = _LEFT + np.atleast_1d(self.x(value)) * (right - _LEFT)
-            parts.append(element("path", d=f"M{across:.1f} {floor}v4", class_="axis"))
-            parts.append(element("text", tick(value), x=f"{across:.1f}", y=floor + 17, class_="tick middle"))
-        parts.append(element("path", d=f"M{_LEFT} {floor}H{right}", class_="axis"))
-        parts.append(element("text", x_label, x=(_LEFT + right) / 2, y=_HEIGHT - 8, class_="label middle"))
+        x_ticks, y_ticks = x.ticks(), y.ticks()
+        for value, down in zip(y_ticks, self.at([], y_ticks)[1], strict=True):
+            self.add("path", "grid", d=f"M{_LEFT} {down:.1f}H{right}")
+            self.add("text", "tick end", tick(value), x=_LEFT - 6, y=f"{down + 4:.1f}")
+        for value, across in zip(x_ticks, self.at(x_ticks, [])[0], strict=True):
+            self.add("path", "axis", d=f"M{across:.1f} {floor}v4")
+            self.add("text", "tick middle", tick(value), x=f"{across:.1f}", y=floor + 17)
+        self.add("path", "axis", d=f"M{_LEFT} {floor}H{right}")
+        self.add("text", "label middle", x_label, x=(_LEFT + right) / 2, y=_HEIGHT - 8)
         middle = (_TOP + floor) / 2
-        turned = f"rotate(-90 14 {middle})"
-        parts.append(element("text", y_label, x=14, y=middle, transform=turned, class_="label middle"))
-        return parts
+        self.add("text", "label middle", y_label, x=14, y=middle, transform=f"rotate(-90 14 {middle})")
 
-    def line(self, xs: object, ys: object, kind: str) -> None:
-        """Draw a line through points."""
-        across, down = self.at(xs, ys)
-        points = "L".join(f"{a:.1f} {d:.1f}" for a, d in zip(across, down, strict=True))
-        self.parts.append(element("path", d=f"M{points}", class_=f"line {kind}"))
+    def at(self, xs: Numbers, ys: Numbers) -> tuple[np.ndarray, np.ndarray]:
+        """Return where values lie in the picture."""
+        across = _LEFT + self.x(xs) * (_WIDTH - _LEFT - _RIGHT)
+        return across, _HEIGHT - _BOTTOM - self.y(ys) * (_HEIGHT - _TOP - _BOTTOM)
 
-    def dots(self, xs: object, ys: object, kind: str, titles: Sequence[str] = (), radius: float = 3) -> None:
-        """Draw dots; those with a title show it when the pointer is on them."""
-        across, down = self.at(xs, ys)
-        for i, (a, d) in enumerate(zip(across, down, strict=True)):
-            title = element("title", titles[i]) if titles else ""
-            self.parts.append(element("circle", title, cx=f"{a:.1f}", cy=f"{d:.1f}", r=radius, class_=f"dot {kind}"))
+    def line(self, xs: Numbers, ys: Numbers, kind: str, end: str = "") -> None:
+        """Draw a line through points; with ``end="Z"`` it returns to the first one and encloses an area."""
+        points = "L".join(f"{across:.1f} {down:.1f}" for across, down in zip(*self.at(xs, ys), strict=True))
+        self.add("path", kind, d=f"M{points}{end}")
 
-    def bars_up(self, xs: object, low: object, high: object, kind: str) -> None:
+    def dots(self, xs: Numbers, ys: Numbers, kind: str, titles: Sequence[str], radius: float = 3) -> None:
+        """Draw dots, each with a title."""
+        for across, down, title in zip(*self.at(xs, ys), titles, strict=True):
+            self.add("circle", f"dot {kind}", title=title, cx=f"{across:.1f}", cy=f"{down:.1f}", r=radius)
+
+    def whiskers(self, xs: np.ndarray, low: np.ndarray, high: np.ndarray, kind: str) -> None:
         """Draw a vertical line from ``low`` to ``high`` at every x."""
-        across, start = self.at(xs, low)
-        _, end = self.at(xs, high)
-        path = "".join(f"M{a:.1f} {s:.1f}V{e:.1f}" for a, s, e in zip(across, start, end, strict=True))
-        self.parts.append(element("path", d=path, class_=f"whisker {kind}"))
-
-    def band(self, xs: object, low: object, high: object, kind: str) -> None:
-        """Fill the area between two lines."""
-        across, start = self.at(xs, low)
-        _, end = self.at(xs, high)
-        there = [f"{a:.1f} {d:.1f}" for a, d in zip(across, end, strict=True)]
-        back = [f"{a:.1f} {d:.1f}" for a, d in zip(across[::-1], start[::-1], strict=True)]
-        self.parts.append(element("path", d=f"M{'L'.join(there + back)}Z", class_=f"band {kind}"))
-
-    def across(self, value: float, kind: str) -> None:
-        """Draw a horizontal line to compare with."""
-        ends = [self.x.low, self.x.high]
-        self.line(ends, [value, value], kind)
+        places = zip(*self.at(xs, low), self.at(xs, high)[1], strict=True)
+        d = "".join(f"M{across:.1f} {start:.1f}V{end:.1f}" for across, start, end in places)
+        self.add("path", f"whisker {kind}", d=d)
 
     def marker(self, name: str, value: float) -> None:
         """Draw a vertical line that the script can move: its ``data`` attributes hold the ends of the axis."""
-        (a,), _ = self.at(value, self.y.low)
-        self.parts.append(
-            element(
-                "path", d=f"M0 {_TOP}V{_HEIGHT - _BOTTOM}", transform=f"translate({a:.1f} 0)", id=name,
-                class_="marker", data_left=_LEFT, data_right=_WIDTH - _RIGHT,
-                data_low=self.x.low, data_high=self.x.high,
-            )
-        )  # fmt: skip
-
-    def svg(self) -> Markup:
-        """Return the picture."""
-        return _svg(self.label, _HEIGHT, self.parts)
+        attributes: dict[str, Any] = {"d": f"M0 {_TOP}V{_HEIGHT - _BOTTOM}", "id": name}
+        attributes |= {"transform": f"translate({self.at([value], [])[0][0]:.1f} 0)", "data-left": _LEFT}
+        attributes |= {"data-right": _WIDTH - _RIGHT, "data-low": self.x.low, "data-high": self.x.high}
+        self.add("path", "marker", **attributes)
 
 
 def bars(
-    label: str,
-    names: Sequence[str],
-    values: Sequence[float] | np.ndarray,
-    x_label: str,
-    *,
-    intervals: Sequence[tuple[float, float]] = (),
-    zero: bool = True,
-) -> Markup:
-    """Return a picture with a row for every name: a bar, or a dot with an interval where intervals are given."""
-    left, row, top = 178, 24, 8
+    label: str, names: Sequence[str], values: Numbers, x_label: str, *, intervals: np.ndarray | None = None
+) -> Picture:
+    """Return a picture with a row for every name: a bar, or a dot with an interval where intervals (n, 2) are given."""
+    left, right, row, top = 178, _WIDTH - _RIGHT, 24, 8
     floor = top + row * len(names)
-    limits = [value for interval in intervals for value in interval]
-    scale = Scale([*map(float, values), *limits], zero=zero)
-    right = _WIDTH - _RIGHT
-
-    def at(value: float) -> float:
-        return left + float(scale(value)) * (right - left)
-
-    parts = []
-    for value in scale.ticks(4):
-        parts.append(element("path", d=f"M{at(value):.1f} {top}V{floor}", class_="grid"))
-        parts.append(element("text", tick(value), x=f"{at(value):.1f}", y=floor + 16, class_="tick middle"))
-    for i, (name, shown, value) in enumerate(zip(names, shortened(names), values, strict=True)):
+    scale = Scale(np.append(values, [] if intervals is None else intervals), zero=intervals is None)
+    picture = Picture(label, floor + 44)
+    ticks = scale.ticks(4)
+    for value, across in zip(ticks, left + scale(ticks) * (right - left), strict=True):
+        picture.add("path", "grid", d=f"M{across:.1f} {top}V{floor}")
+        picture.add("text", "tick middle", tick(value), x=f"{across:.1f}", y=floor + 16)
+    # Where each bar begins and ends: at 0 and its value, or at the ends of its interval.
+    ends = np.column_stack([np.zeros(len(names)), values]) if intervals is None else intervals
+    ends = np.sort(left + scale(ends) * (right - left), axis=1)
+    middles = left + scale(values) * (right - left)
+    rows = zip(names, shortened(names), values, middles, ends, strict=True)
+    for i, (name, shown, value, middle, (start, end)) in enumerate(rows):
         y = top + row * (i + 0.5)
-        parts.append(element("text", shown, element("title", name), x=left - 8, y=y + 4, class_="tick end name"))
-        title = element("title", f"{name}: {number(float(value))}")
-        if intervals:
-            low, high = intervals[i]
-            if np.isfinite([low, high]).all():
-                ends = f"M{at(low):.1f} {y - 5}v10M{at(low):.1f} {y}H{at(high):.1f}M{at(high):.1f} {y - 5}v10"
-                parts.append(element("path", d=ends, class_="whisker c1"))
-            parts.append(element("circle", title, cx=f"{at(float(value)):.1f}", cy=y, r=4, class_="dot c1"))
-        else:
-            start, end = sorted((at(0.0), at(float(value))))
-            parts.append(
-                element(
-                    "rect", title, x=f"{start:.1f}", y=y - 8, width=f"{end - start:.1f}", height=16, class_="bar c1"
-                )
-            )
-    parts.append(element("text", x_label, x=right, y=floor + 36, class_="label end"))
-    return _svg(label, floor + 44, parts)
+        picture.add("text", "tick end name", shown, name, x=left - 8, y=y + 4)
+        title = f"{name}: {number(float(value))}"
+        if intervals is None:
+            width = f"{end - start:.1f}"
+            picture.add("rect", "bar c1", title=title, x=f"{start:.1f}", y=y - 8, width=width, height=16)
+            continue
+        if np.isfinite([start, end]).all():
+            d = f"M{start:.1f} {y - 5}v10M{start:.1f} {y}H{end:.1f}M{end:.1f} {y - 5}v10"
+            picture.add("path", "whisker c1", d=d)
+        picture.add("circle", "dot c1", title=title, cx=f"{middle:.1f}", cy=y, r=4)
+    picture.add("text", "label end", x_label, x=right, y=floor + 36)
+    return picture
 
 
 def shortened(names: Sequence[str], most: int = 22) -> list[str]:
@@ -197,8 +186,3 @@ def shortened(names: Sequence[str], most: int = 22) -> list[str]:
     if len(set(starts)) == len(set(names)):
         return starts
     return [name if len(name) <= most else f"{name[: most - 11]}…{name[-10:]}" for name in names]
-
-
-def _svg(label: str, height: float, parts: Sequence[Markup]) -> Markup:
-    box = f"0 0 {_WIDTH} {height:g}"
-    return element("svg", element("title", label), joined(parts), viewBox=box, role="img", class_="chart")

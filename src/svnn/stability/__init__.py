@@ -1,44 +1,42 @@
 """How far outputs move when the covariance does.
 
-Four rooms, whose public names all stand here: ``filters`` (single filters and banks), ``networks`` (trained networks),
-``paper`` (the bounds of the paper as printed) and ``advice`` (which covariance to use).
+- Filters: responses and Lipschitz constants in ``_responses`` (Defs. 1 and 6 to 8), principal components in ``_pca``,
+  certified bounds in ``_bounds``, on the enclosed eigenvalues of ``_spectrum``.
+- Stochastic sparsification: Q and the moments of a realisation in ``_sparsification`` (Def. 4, Thm. 5), the expected
+  error of a filter exactly in ``_expected_error`` and by drawing in ``_monte_carlo``, which also draws for networks.
+- Networks: ``_network`` takes a trained model apart, ``_certificate`` bounds how far it moves, ``_curves`` measures it.
+- Which covariance to use: ``_advisor`` measures the ``_candidates`` on held-out rows, ``_advice`` is the answer.
 """
 
-from svnn.stability._norms import Spectrum
-from svnn.stability.advice._advice import Advice
-from svnn.stability.advice._advisor import advise
-from svnn.stability.advice._noise import marchenko_pastur_edge
-from svnn.stability.filters._bounds import filter_bound, stochastic_bound
-from svnn.stability.filters._components import pca_distance
-from svnn.stability.filters._constants import generalized_lipschitz, integral_lipschitz, lipschitz
-from svnn.stability.filters._expected import ErrorSplit, expected_error
-from svnn.stability.filters._monte_carlo import MonteCarloError, monte_carlo_error
-from svnn.stability.filters._responses import frequency_response, generalized_response, pca_response
-from svnn.stability.filters._sparsification import (
+from svnn.stability._advice import Advice
+from svnn.stability._advisor import advise
+from svnn.stability._bounds import filter_bound, stochastic_bound
+from svnn.stability._candidates import marchenko_pastur_edge
+from svnn.stability._certificate import Certificate, LayerTerms, certificate, largest_filter_change
+from svnn.stability._curves import stability_curve
+from svnn.stability._expected_error import ErrorSplit, expected_error
+from svnn.stability._monte_carlo import MonteCarloError, NetworkMonteCarlo, monte_carlo_error, monte_carlo_network
+from svnn.stability._network import layer_response, network_response
+from svnn.stability._pca import pca_distance, pca_response
+from svnn.stability._responses import (
+    frequency_response,
+    generalized_lipschitz,
+    generalized_response,
+    integral_lipschitz,
+    lipschitz,
+)
+from svnn.stability._sparsification import (
     RealisationMoments,
     SparsificationError,
     realisation_moments,
     sparsification_error,
 )
-from svnn.stability.networks._certificate import Certificate, LayerTerms, certificate, largest_filter_change
-from svnn.stability.networks._curves import stability_curve
-from svnn.stability.networks._layer_responses import layer_response, network_response
-from svnn.stability.networks._network_draws import NetworkMonteCarlo, monte_carlo_network
-from svnn.stability.paper._component_rates import pca_rate, sparse_pca_rate
-from svnn.stability.paper._perturbation import hard_threshold_rate, perturbation_rate, soft_threshold_rate, vnn_rate
-from svnn.stability.paper._sampling import (
-    KurtosisTerms,
-    kurtosis_terms,
-    stochastic_filter_rate,
-    vnn_filter_probability,
-    vnn_filter_rate,
-)
+from svnn.stability._spectrum import Spectrum
 
 __all__ = [
     "Advice",
     "Certificate",
     "ErrorSplit",
-    "KurtosisTerms",
     "LayerTerms",
     "MonteCarloError",
     "NetworkMonteCarlo",
@@ -52,9 +50,7 @@ __all__ = [
     "frequency_response",
     "generalized_lipschitz",
     "generalized_response",
-    "hard_threshold_rate",
     "integral_lipschitz",
-    "kurtosis_terms",
     "largest_filter_change",
     "layer_response",
     "lipschitz",
@@ -63,17 +59,9 @@ __all__ = [
     "monte_carlo_network",
     "network_response",
     "pca_distance",
-    "pca_rate",
     "pca_response",
-    "perturbation_rate",
     "realisation_moments",
-    "soft_threshold_rate",
-    "sparse_pca_rate",
     "sparsification_error",
     "stability_curve",
     "stochastic_bound",
-    "stochastic_filter_rate",
-    "vnn_filter_probability",
-    "vnn_filter_rate",
-    "vnn_rate",
 ]

@@ -67,7 +67,7 @@ def data(X: DataLike, caller: str) -> np.ndarray:
     return to_numpy(check_data(type(caller, (BaseEstimator,), {})(), X))
 
 
-def interval(value: Interval) -> Interval:
+def as_interval(value: Interval) -> Interval:
     """Return a finite interval (a, b) with a <= b."""
     try:
         a, b = (float(v) for v in value)

@@ -1,0 +1,289 @@
+"""A trained network taken apart into what bounds and responses need: its layers, its units, the matrices it runs on.
+
+``trained_use``, ``parts_of`` and ``parts_on`` hold all that this room knows of estimators.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from functools import partial
+from typing import TYPE_CHECKING, Any, NamedTuple, TypeAlias, cast
+
+import numpy as np
+import scipy.sparse as sp
+import torch
+from torch import nn
+
+from svnn._types import DataLike, HasCovariance, Matrix, MatrixLike
+from svnn.covariance._resolve import shift_matrix
+from svnn.estimators._covariance_network import scaled
+from svnn.functional import log_eigenvalues
+from svnn.functional._array import to_numpy
+from svnn.functional._matrix import numpy_matrix
+from svnn.nn import SVNN, CovarianceFilter, Members
+from svnn.operators import CovarianceOperator, CSROperator
+from svnn.stability._inputs import coefficients, numbers_in
+from svnn.stability._responses import values
+from svnn.stability._spectrum import spectral_norm
+
+if TYPE_CHECKING:
+    from svnn.estimators import SVNNClassifier, SVNNRegressor
+
+    #: A fitted estimator of a network on a covariance.
+    FittedNetwork: TypeAlias = SVNNRegressor | SVNNClassifier
+    #: A network: the module, or a fitted estimator that holds one.
+    Network: TypeAlias = SVNN | Members | FittedNetwork
+else:
+    FittedNetwork = Network = object
+
+#: Lipschitz constants of the activations, rounded up. All of them keep 0 and never increase an absolute value.
+#: GELU is steepest at sqrt(2), SiLU near 2.4.
+ACTIVATION_SLOPES: dict[type[nn.Module], float] = {
+    nn.LeakyReLU: 1.0,
+    nn.ReLU: 1.0,
+    nn.ELU: 1.0,
+    nn.GELU: 1.12891,
+    nn.SiLU: 1.09984,
+    nn.Tanh: 1.0,
+    nn.Identity: 1.0,
+}
+#: Up to this size matrices are kept dense; beyond, where at most one entry in ``SPARSE_COST`` is not zero, sparse.
+#: A product with a sparse matrix takes about as long as one with a dense matrix of this many times as many entries.
+_DENSE_LIMIT, SPARSE_COST = 1024, 7
+
+
+class Layer(NamedTuple):
+    """A layer as it predicts, batch norm folded in: weight (K + 1, in, out) and bias (out,) in float64."""
+
+    weight: np.ndarray
+    bias: np.ndarray
+
+
+class Shifts(NamedTuple):
+    """The two covariances as the network runs on them, both divided by ``scale``."""
+
+    before: Matrix
+    after: Matrix
+    scale: float
+
+
+@dataclass(frozen=True)
+class Parts:
+    """A model as this room sees it.
+
+    The outputs of the ``networks`` are averaged with the ``weights``; what remains to 1 is the weight of a linear
+    function, which does not depend on the covariance. ``units`` are the standard deviations of the targets, by which
+    outputs are multiplied. ``signals`` turns data for N nodes into what the first layer takes, of shape (t, N, F).
+    ``scale`` is what covariances are divided by, None for a plain module.
+    """
+
+    networks: list[SVNN]
+    weights: np.ndarray
+    signals: Callable[[DataLike, int], np.ndarray]
+    use: str = "covariance"
+    scale: float | None = None
+    units: np.ndarray | float = 1.0
+
+
+def trained_use(model: Any) -> str:
+    """Return what the filters of a fitted estimator are polynomials of: "covariance", "log" or "precision"."""
+    return str(getattr(model, "_trained_with", {}).get("use", getattr(model, "use", "covariance")))
+
+
+def parts_of(model: Network) -> Parts:
+    """Take a module or a fitted estimator apart."""
+    module: Any = getattr(model, "module_", model)
+    if not isinstance(module, (SVNN, Members)):
+        hint = "; fit it first" if hasattr(model, "fit") else ""
+        raise TypeError(f"model must be an SVNN or a fitted SVNN estimator, got {type(model).__name__}{hint}.")
+    networks = module.networks if isinstance(module, Members) else [module]
+    weights = to_numpy(module.weights)[: len(networks)] if isinstance(module, Members) else np.ones(1)
+    if isinstance(model, (SVNN, Members)):
+        return Parts(networks, weights, partial(_module_signals, networks[0]))
+    targets = getattr(model._targets, "standardizer", None)  # labels have none
+    return Parts(
+        networks,
+        weights,
+        lambda X, _: np.asarray(model._standardizer(model._signals(X)), dtype=np.float64),
+        trained_use(model),
+        model._scale,
+        1.0 if targets is None else np.reshape(targets.scale, (-1, 1)),
+    )
+
+
+def parts_on(model: Network, C: MatrixLike, C_hat: MatrixLike) -> tuple[Parts, Shifts]:
+    """Return the parts of a model on the first covariance, and both covariances as it runs on them."""
+    parts = parts_of(model)
+    A, B = _matrix_of(parts, C, "C"), _matrix_of(parts, C_hat, "C_hat")
+    n, other = A.shape[0], B.shape[0]
+    if n != other:
+        raise ValueError(f"C is {n}x{n}, C_hat {other}x{other}; they must have the same size.")
+    if isinstance(model, (SVNN, Members)):
+        scales = [c.scale if isinstance(c, CovarianceOperator) else None for c in (C, C_hat)]
+        if parts.networks[0].normalize:
+            scales = [scales[0] or spectral_norm(A) or 1.0] * 2
+        # A module without normalisation runs on an operator as it is: divided, where it is divided already.
+        before, after = (M * (1 / (scale or 1.0)) for M, scale in zip((A, B), scales, strict=True))
+        return parts, Shifts(_fast_to_multiply(before), _fast_to_multiply(after), scales[0] or 1.0)
+    if n != model.n_features_in_:  # the estimator checks that it can run there, and takes another scale
+        parts = parts_of(model._on(C))
+    scale = cast(float, parts.scale)
+    # Estimators hold their matrix in single precision: the bound is for the network that predicts.
+    before, after = (scaled(M, scale, parts.use).astype(np.float32).astype(np.float64) for M in (A, B))
+    return parts, Shifts(_fast_to_multiply(before), _fast_to_multiply(after), scale)
+
+
+def _matrix_of(parts: Parts, C: MatrixLike, name: str) -> Matrix:
+    """Return the matrix that stands for a covariance: itself, or the precision where the model was trained on that."""
+    if isinstance(C, str) or (hasattr(C, "fit") and not hasattr(C, "covariance_")):
+        raise ValueError(f"{name} must be a matrix, an operator or a fitted covariance estimator, got {C!r}.")
+    if hasattr(C, "covariance_") and parts.scale is not None:
+        C = shift_matrix(cast(HasCovariance, C), parts.use)
+    return numpy_matrix(C, name)
+
+
+def _fast_to_multiply(C: Matrix) -> Matrix:
+    """Return a matrix dense or sparse, whichever is faster to multiply with; a large sparse one stays sparse."""
+    n = C.shape[0]
+    if not isinstance(C, np.ndarray):
+        return C.toarray() if n <= _DENSE_LIMIT else C
+    return sp.csr_array(C) if n > _DENSE_LIMIT and SPARSE_COST * np.count_nonzero(C) < n * n else C
+
+
+def _module_signals(network: SVNN, X: DataLike, n_nodes: int) -> np.ndarray:
+    """Return signals (…, N, F) as the first layer of a plain module takes them, of shape (t, N, F)."""
+    x = np.asarray(to_numpy(X), dtype=np.float64)
+    first: Any = network.filters[0]
+    expected = (n_nodes, int(first.in_features))
+    if x.shape[-2:] != expected or not x.size:
+        raise ValueError(f"X must have shape (..., {expected[0]}, {expected[1]}), got {x.shape}.")
+    return x.reshape(-1, *expected)
+
+
+def folded_layers(network: SVNN) -> list[Layer]:
+    """Return the layers of a network, batch norm folded into their weights and biases."""
+    layers = []
+    pairs: Any = zip(network.filters, network.norms, strict=True)  # torch knows its submodules as modules only
+    for layer, norm in pairs:
+        weight = to_numpy(layer.weight.double())
+        if not np.isfinite(weight).all():
+            raise ValueError("the network has NaN or infinite weights.")
+        bias = np.zeros(weight.shape[2]) if layer.bias is None else to_numpy(layer.bias.double())
+        if getattr(norm, "running_var", None) is not None:
+            factor = to_numpy(norm.weight.double()) / np.sqrt(to_numpy(norm.running_var.double()) + norm.eps)
+            mean = to_numpy(norm.running_mean.double())
+            weight, bias = weight * factor, to_numpy(norm.bias.double()) + (bias - mean) * factor
+        layers.append(Layer(weight, bias))
+    return layers
+
+
+def activation_slope(activation: nn.Module) -> float:
+    """Return the Lipschitz constant of an activation."""
+    if type(activation) not in ACTIVATION_SLOPES:
+        raise TypeError(
+            f"the Lipschitz constant of {type(activation).__name__} is not known; use one of the activations that "
+            "SVNN offers."
+        )
+    return ACTIVATION_SLOPES[type(activation)]
+
+
+def output_slopes(network: SVNN, n_nodes: int, units: np.ndarray | float) -> tuple[float, float]:
+    """Return Lipschitz constants of the readout, a linear map of (N, F) embeddings, and of the head in ``units``."""
+    readout = {"flatten": 1.0, "mean": float(1 / np.sqrt(n_nodes))}.get(network.readout.kind)
+    if readout is None:
+        readout = float(np.linalg.norm(to_numpy(network.readout.weight.double()), 2) / n_nodes)
+    head = 1.0
+    parts: list[Any] = list(network.head)
+    for part in parts[:-1]:
+        linear = isinstance(part, nn.Linear)
+        head *= float(np.linalg.norm(to_numpy(part.weight.double()), 2)) if linear else activation_slope(part)
+    return readout, float(head * np.linalg.norm(units * to_numpy(parts[-1].weight.double()), 2))
+
+
+def apply_bank(C: np.ndarray | CSROperator, x: np.ndarray, weight: np.ndarray) -> np.ndarray:
+    """Return signals (t, N, in) after a bank of filters (K + 1, in, out) on C, of shape (t, N, out)."""
+    if not isinstance(C, np.ndarray):
+        tensors = (torch.from_numpy(np.ascontiguousarray(array)) for array in (x, weight))
+        return C.filter(*tensors).numpy()
+    n, (n_in, n_out) = len(C), weight.shape[1:]
+    # Nodes first, so that the shift of all signals is one product. The narrower side of the bank is shifted.
+    nodes = np.ascontiguousarray(x.swapaxes(0, 1)).reshape(-1, n_in)
+    y = nodes @ weight[0 if n_in <= n_out else -1]
+    for k in range(1, len(weight)):
+        if n_in <= n_out:
+            nodes = (C @ nodes.reshape(n, -1)).reshape(-1, n_in)
+            y += nodes @ weight[k]
+        else:
+            y = (C @ y.reshape(n, -1)).reshape(-1, n_out) + nodes @ weight[-1 - k]
+    return np.ascontiguousarray(y.reshape(n, -1, n_out).swapaxes(0, 1))
+
+
+# -- frequency responses ---------------------------------------------------------------------------
+
+
+def layer_response(layer: nn.Module, lam: DataLike, scale: float = 1.0) -> np.ndarray:
+    r"""Return the frequency responses of the filters of a layer.
+
+    Parameters
+    ----------
+    layer : CovarianceFilter
+    lam : array of any shape
+        Eigenvalues of the covariance before it is divided by ``scale``.
+    scale : float, default=1.0
+        The number s that the matrix is divided by before the layer sees it, ``operator.scale``.
+
+    Returns
+    -------
+    ndarray of shape ``lam.shape + (in_features, out_features)``
+        :math:`W(\lambda / s)`; entry (g, f) is the response from value g to value f.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from svnn.nn import CovarianceFilter
+    >>> layer_response(CovarianceFilter(2, 8, order=2), np.linspace(0, 1, 50)).shape
+    (50, 2, 8)
+    """
+    if not isinstance(layer, CovarianceFilter):
+        raise TypeError(f"layer must be a CovarianceFilter, got {type(layer).__name__}.")
+    return values(coefficients(layer.weight), numbers_in(lam) / scale)
+
+
+def network_response(model: Network, lam: DataLike, scale: float | None = None) -> list[np.ndarray]:
+    r"""Return the frequency responses of all layers of a trained network.
+
+    Parameters
+    ----------
+    model : SVNN or fitted SVNNRegressor or SVNNClassifier
+    lam : array of any shape
+        Eigenvalues of the covariance as it is before networks scale it.
+    scale : float, optional
+        The number s that the matrix is divided by. By default that of the training for an estimator. A module
+        does not know the matrices it will run on, so the default is 1 and ``lam`` are the eigenvalues of the matrix
+        that the module is given.
+
+    Returns
+    -------
+    list of ndarrays of shape ``lam.shape + (in, out)``, one per layer; the outputs of several members side by side
+
+    Notes
+    -----
+    The network runs on :math:`C / s`, or on the logarithm of that with ``use="log"``. Batch norm, as in prediction,
+    multiplies every output of a bank by a number and adds another. The former is part of the response; the latter does
+    not depend on the signal and is left out. The first layer sees standardised features.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from svnn.nn import SVNN
+    >>> network = SVNN(in_features=1, out_features=1, hidden=(4, 6))
+    >>> [response.shape for response in network_response(network, np.linspace(0, 3, 20))]
+    [(20, 1, 4), (20, 4, 6)]
+    """
+    parts = parts_of(model)
+    lam = numbers_in(lam) / ((parts.scale or 1.0) if scale is None else scale)
+    if parts.use == "log":
+        lam = log_eigenvalues(lam)
+    members = [[values(weight, lam) for weight, _ in folded_layers(network)] for network in parts.networks]
+    return [np.concatenate(layer, -1) for layer in zip(*members, strict=True)]
