@@ -192,7 +192,7 @@ class PredictionAdvice:
             return "Whether the covariance matters was not measured."
         test = self.comparison.paired_test(CONTROL, self.covariance)
         error = f"the same network without edges has {self._against(CONTROL, self.covariance)}"
-        if not test.p < ALPHA:
+        if not test.clear:
             return f"The covariance does not matter here, as far as these rows show: {error}, which is within chance."
         if test.difference > 0:
             return f"The covariance matters: {error}."

@@ -51,6 +51,11 @@ class PairedTest(NamedTuple):
     high: float
     p: float
 
+    @property
+    def clear(self) -> bool:
+        """Whether the difference is more than chance."""
+        return self.p < ALPHA
+
 
 @dataclass(frozen=True, eq=False)
 class Comparison:
@@ -130,12 +135,12 @@ class Comparison:
 
     def interval(self, model: str) -> Interval:
         """Return the mean score of a model with its 95 % interval."""
-        mean, half, _ = self._summary(self.scores[self._known(model)])
+        mean, half, _ = self._tested(model)
         return Interval(mean, mean - half, mean + half)
 
     def paired_test(self, a: str, b: str) -> PairedTest:
         """Return the difference of two models, its interval, and the p of the corrected resampled t-test."""
-        mean, half, p = self._summary(self.scores[self._known(a)] - self.scores[self._known(b)])
+        mean, half, p = self._tested(a, b)
         return PairedTest(mean, mean - half, mean + half, p)
 
     def sentences(self) -> tuple[str, str, str]:
@@ -144,9 +149,9 @@ class Comparison:
         Which model is best, and is that more than chance? Does the covariance help? Should one use this network here,
         or a simpler model?
         """
-        from svnn.comparison._sentences import sentences
+        from svnn.comparison import _sentences as say
 
-        return sentences(self)
+        return say.which_is_best(self), say.does_the_covariance_help(self), say.what_to_use(self)
 
     def to_dict(self, *, seconds: bool = True) -> dict[str, Any]:
         """Return the result as lists, numbers and text; without ``seconds`` the same seed gives the same."""
@@ -186,13 +191,12 @@ class Comparison:
             writer.writerows([model, split, float(value)] for split, value in enumerate(values))
         return _written(text.getvalue(), path)
 
-    def _known(self, model: str) -> str:
-        if model not in self.scores:
-            raise ValueError(f"model must be one of {', '.join(self.scores)}, got {model!r}.")
-        return model
-
-    def _summary(self, values: np.ndarray) -> tuple[float, float, float]:
-        """Return the mean, half of its interval, and the p of a mean of zero."""
+    def _tested(self, model: str, other: str | None = None) -> tuple[float, float, float]:
+        """Return the mean score of a model, or its difference to another, half of its interval, and the p of zero."""
+        for name in (model, other):
+            if name is not None and name not in self.scores:
+                raise ValueError(f"model must be one of {', '.join(self.scores)}, got {name!r}.")
+        values = self.scores[model] - (0 if other is None else self.scores[other])
         n, mean = len(values), float(np.mean(values))
         if n < 2:
             return mean, float("nan"), float("nan")

@@ -104,8 +104,12 @@ def build(name: str, task: str, features: int, seed: int, group_folds: int | Non
         kernel = ConstantKernel() * RBF(features**0.5) + WhiteKernel()
         process = GaussianProcessRegressor(kernel, normalize_y=True, n_restarts_optimizer=1, random_state=seed)
         return make_pipeline(StandardScaler(), process)
+    gammas = [0.01 / features, 0.1 / features, 1 / features]  # the last is scikit-learn's for standardised features
     searched: dict[str, tuple[Any, dict[str, list[Any]]]] = {
-        "SVM": (SVR() if regression else SVC(), {"C": [0.1, 1, 10, 100, 1000], "gamma": _gammas(features)}),
+        "SVM": (
+            SVR() if regression else SVC(),
+            {"C": [0.1, 1, 10, 100, 1000], "gamma": gammas},
+        ),
         "PLS": (PLSRegression(), {"n_components": [n for n in COMPONENTS if n <= features]}),
         "ridge": (Ridge(), {"alpha": PENALTIES.tolist()}),
         "logistic": (LogisticRegression(max_iter=2000), {"C": [0.001, 0.01, 0.1, 1, 10, 100]}),
@@ -119,11 +123,6 @@ def fit(model: Any, X: np.ndarray, y: np.ndarray, groups: np.ndarray | None) -> 
     """Fit a model; those that hold out rows themselves are told which belong together."""
     holds_out = isinstance(model, GridSearchCV | SVNNClassifier | SVNNRegressor)
     return model.fit(X, y, **({"groups": groups} if holds_out and groups is not None else {}))
-
-
-def _gammas(features: int) -> list[float]:
-    """Return scikit-learn's default for standardised features, 1 / N, and two smaller values."""
-    return [0.01 / features, 0.1 / features, 1 / features]
 
 
 def _scaled(model: Any) -> Any:

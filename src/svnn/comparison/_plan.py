@@ -90,7 +90,16 @@ def prepare(
         kept = some_rows(None if classes is None else target, len(values), max_rows, seed)
         notes.append(f"{len(kept)} of the {len(values)} rows are used, drawn at random (max_rows).")
         values, target, codes = values[kept], target[kept], None if codes is None else codes[kept]
-    _check_rows(target, classes)
+    if len(target) < LEAST_ROWS:
+        raise ValueError(f"y has {len(target)} rows; a comparison needs at least {LEAST_ROWS}.")
+    if classes is not None:
+        rare = [str(classes[code]) for code, count in enumerate(np.bincount(target)) if count < FOLDS]
+        if rare:
+            shown = ", ".join(rare[:5]) + (", …" if len(rare) > 5 else "")
+            raise ValueError(
+                f"y has classes with fewer than {FOLDS} rows ({shown}): remove these rows or merge the classes, or use "
+                "task='regression' where the target is a number."
+            )
     repeats = QUICK_REPEATS if quick else REPEATS
     folds, group_folds = FOLDS, None
     if codes is not None:
@@ -178,19 +187,3 @@ def _encoded(y: np.ndarray, task: str) -> tuple[np.ndarray, list[Any] | None]:
         return y.astype(np.float64), None
     except ValueError:
         raise ValueError("y holds text, which task='regression' cannot use; give numbers.") from None
-
-
-def _check_rows(y: np.ndarray, classes: list[Any] | None) -> None:
-    """Raise an error where there are too few rows, or too few of a class."""
-    if len(y) < LEAST_ROWS:
-        raise ValueError(f"y has {len(y)} rows; a comparison needs at least {LEAST_ROWS}.")
-    if classes is None:
-        return
-    counts = np.bincount(y, minlength=len(classes))
-    rare = [str(name) for name, count in zip(classes, counts, strict=True) if count < FOLDS]
-    if rare:
-        shown = ", ".join(rare[:5]) + (", …" if len(rare) > 5 else "")
-        raise ValueError(
-            f"y has classes with fewer than {FOLDS} rows ({shown}): remove these rows or merge the classes, or use "
-            "task='regression' where the target is a number."
-        )

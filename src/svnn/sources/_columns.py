@@ -54,8 +54,13 @@ def features(sheet: Sheet) -> tuple[np.ndarray, list[str], list[str]]:
             continue
         for level in levels[1:] if len(levels) == 2 else levels:
             columns[level_name(name, level, taken)] = indicator(frame[name], level)
-    constant = [name for name, values in columns.items() if _is_constant(values)]
-    counting = [name for name, values in columns.items() if name not in constant and _counts_rows(values)]
+    known = {name: values[~np.isnan(values)] for name, values in columns.items()}
+    constant = [name for name, values in known.items() if not len(values) or values.min() == values.max()]
+    counting = [  # n, n + 1, n + 2, … in the order of the rows, from 0 or 1
+        name
+        for name, values in columns.items()
+        if len(values) > 2 and values[0] in (0, 1) and (np.diff(values) == 1).all()
+    ]
     kept = [name for name in columns if name not in {*constant, *counting}]
     notes = [
         _note(encoded, "of text became columns of zeros and ones"),
@@ -65,7 +70,10 @@ def features(sheet: Sheet) -> tuple[np.ndarray, list[str], list[str]]:
         _note(counting, "of row numbers left out"),
         _note(endless, "with infinite values, which count as missing"),
         _note(odd, "with cells that are not numbers, which count as missing"),
-        *_repeated(frame, many),
+        *(
+            f"The values of {name!r} come in several rows each: where they belong together, give it as group."
+            for name in [name for name in many if 2 * frame[name].nunique() <= len(frame)][:1]
+        ),
     ]
     X = np.column_stack([columns[name] for name in kept]) if kept else np.empty((len(frame), 0))
     if missing := int(np.isnan(X).sum()):
@@ -165,25 +173,6 @@ def _is_text(column: pd.Series) -> bool:
     if column.dtype != object:
         return False
     return all(isinstance(value, str | int | float | bool | np.generic) for value in column.dropna())
-
-
-def _is_constant(values: np.ndarray) -> bool:
-    known = values[~np.isnan(values)]
-    return not len(known) or bool(known.min() == known.max())
-
-
-def _counts_rows(values: np.ndarray) -> bool:
-    """Return whether a column is n, n + 1, n + 2, … in the order of the rows, from 0 or 1."""
-    return len(values) > 2 and values[0] in (0, 1) and bool((np.diff(values) == 1).all())
-
-
-def _repeated(frame: pd.DataFrame, names: Sequence[str]) -> list[str]:
-    """Return a hint for text that names each of several rows: those may belong together."""
-    hints = [name for name in names if 2 * frame[name].nunique() <= len(frame)]
-    return [
-        f"The values of {name!r} come in several rows each: where they belong together, give it as group."
-        for name in hints[:1]
-    ]
 
 
 def _note(names: Sequence[str], what: str) -> str:

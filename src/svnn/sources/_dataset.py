@@ -115,9 +115,10 @@ def read_table(
     """
     if task is not None and task not in TASKS:
         raise ValueError(f"task must be {' or '.join(map(repr, TASKS))}, got {task!r}.")
-    sheet, title, name = read_sheet(path), titled(path), _name(path)
+    sheet, title = read_sheet(path), titled(path)
+    name = "table" if os.fspath(path) == "-" else Path(path).name.split(".")[0].encode(errors="replace").decode()
     if names is not None:
-        return Dataset(like(sheet, names), None, None, list(names), "", "", name, ())
+        return Dataset(like(sheet, names), None, None, list(names), "", "", name or "table", ())
     needed = {"target": target, "group": group}
     labels = [column for column in needed.values() if column is not None]
     for what, column in [*needed.items(), *(("drop", column) for column in drop)]:
@@ -135,19 +136,13 @@ def read_table(
         if not len(frame):
             raise ValueError(f"{title}: the column {target!r} of the target is empty.")
         y, task, note = _target(frame[target], task, title, sheet.decimal_comma)
-    X, columns, said = features(sheet.without([*labels, *drop]))
+    X, columns, said = features(replace(sheet, frame=frame.drop(columns=[*labels, *drop])))
     if not columns:
         besides = f" besides {' and '.join(labels)}" if labels else ""
         raise ValueError(f"{title} has no column of numbers{besides}.")
     notes += [*([note] if note else []), *said, *([] if y is None else _giveaways(X, y, columns))]
     groups = None if group is None else frame[group].astype(str).to_numpy(dtype=str)
-    return Dataset(X, y, groups, columns, task or "", target or "", name, tuple(notes))
-
-
-def _name(path: PathLike) -> str:
-    """Return the name of a file without folder and ending, as text that can be printed and stored."""
-    name = Path(path).name.split(".")[0].encode(errors="replace").decode()
-    return "table" if os.fspath(path) == "-" else name or "table"
+    return Dataset(X, y, groups, columns, task or "", target or "", name or "table", tuple(notes))
 
 
 def _check_column(sheet: Sheet, what: str, name: str, title: str) -> None:

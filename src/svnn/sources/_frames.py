@@ -8,11 +8,11 @@ import sys
 import zipfile
 import zlib
 from collections import Counter
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from importlib import import_module
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, TypeAlias
+from typing import TYPE_CHECKING, TypeAlias
 
 import numpy as np
 
@@ -55,10 +55,6 @@ class Sheet:
     decimal_comma: bool = False
     header_is_data: bool = False
 
-    def without(self, names: Sequence[str]) -> Sheet:
-        """Return the sheet without some of its columns."""
-        return replace(self, frame=self.frame.drop(columns=list(names)))
-
 
 def titled(path: PathLike) -> str:
     """Return the name of a file for messages."""
@@ -67,9 +63,12 @@ def titled(path: PathLike) -> str:
 
 def read_sheet(path: PathLike) -> Sheet:
     """Return the columns of a file; ``"-"`` is CSV from standard input."""
-    _import_pandas()
+    try:
+        import pandas  # noqa: F401
+    except ImportError:
+        raise ImportError('Reading tables needs pandas: pip install "svnn[compare]".') from None
     if os.fspath(path) == "-":
-        return _named(_read_csv(Text(sys.stdin.buffer, "standard input", available_memory()), "standard input"))
+        return _named(_read_csv(Text(sys.stdin.buffer, titled(path), available_memory()), titled(path)))
     path = Path(path).expanduser()
     if path.is_dir():
         raise ValueError(f"{path} is a folder; name the file in it.")
@@ -78,32 +77,22 @@ def read_sheet(path: PathLike) -> Sheet:
     suffixes = [suffix.lower() for suffix in path.suffixes] or [""]
     packed = suffixes[-1] == ".gz"
     kind = suffixes[-2] if packed and len(suffixes) > 1 else suffixes[-1]
-    readers: dict[str, Callable[[Path], Sheet]] = {
-        **dict.fromkeys(TEXT, _read_text),
-        ".parquet": _read_arrow,
-        ".pq": _read_arrow,
-        ".feather": _read_arrow,
-        ".npz": _read_npz,
-    }
-    if kind not in readers or (packed and kind not in TEXT):
+    if kind not in _GROWTH or (packed and kind not in TEXT):
         raise ValueError(f"{path} has the ending {path.suffix!r}, which is not known: save it as {_FORMATS}.")
     check_memory(path, _needed(path, kind), available_memory())
     if path.stat().st_size == 0:
         raise ValueError(f"{path} is empty.")
-    return _named(readers[kind](path))
-
-
-def _import_pandas() -> Any:
-    try:
-        import pandas
-    except ImportError:
-        raise ImportError('Reading tables needs pandas: pip install "svnn[compare]".') from None
-    return pandas
+    if kind not in TEXT:
+        return _named(_read_npz(path) if kind == ".npz" else _read_arrow(path))
+    with open_text(path, available_memory()) as text:
+        return _named(_read_csv(text, str(path)))
 
 
 def _named(sheet: Sheet) -> Sheet:
     """Give every column a name that is text and unique: repeated names get a number."""
-    frame, names = sheet.frame, [_printable(str(name).strip()) for name in sheet.columns]
+    frame, names = sheet.frame, [str(name).strip() for name in sheet.columns]
+    # Half of a pair of UTF-16 becomes a question mark: no file and no terminal takes it.
+    names = [name.encode(errors="replace").decode() for name in names]
     counts, used, unique = Counter(names), set(names), []
     last = dict.fromkeys(names, 0)
     for name in names:
@@ -116,17 +105,7 @@ def _named(sheet: Sheet) -> Sheet:
     return replace(sheet, columns=unique, twice=sorted(name for name, count in counts.items() if count > 1))
 
 
-def _printable(text: str) -> str:
-    """Return text without lone surrogates, which no file and no terminal takes."""
-    return text.encode(errors="replace").decode()
-
-
 # -- text ---------------------------------------------------------------------------------------------------
-
-
-def _read_text(path: Path) -> Sheet:
-    with open_text(path, available_memory()) as text:
-        return _read_csv(text, str(path))
 
 
 def _read_csv(text: Text, name: str) -> Sheet:
@@ -153,16 +132,8 @@ def _read_csv(text: Text, name: str) -> Sheet:
         frame.reset_index(drop=True),
         names if whole else list(frame.columns),
         decimal_comma=separator == ";",
-        header_is_data=all(map(_is_number, names)),
+        header_is_data=bool(pd.to_numeric(pd.Series(names), errors="coerce").notna().all()),
     )
-
-
-def _is_number(text: str) -> bool:
-    try:
-        float(text)
-    except ValueError:
-        return False
-    return True
 
 
 # -- binary formats -----------------------------------------------------------------------------------------
