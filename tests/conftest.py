@@ -9,7 +9,6 @@ import random
 from collections.abc import Iterator
 from multiprocessing.context import BaseContext
 from pathlib import Path
-from types import SimpleNamespace
 
 import numpy as np
 import pytest
@@ -20,7 +19,6 @@ from threadpoolctl import threadpool_limits
 
 import blended
 from kernel_spy import BANKS, Kernels
-from svnn import _workers
 from svnn._compiled import load
 
 torch.set_num_threads(1)
@@ -110,17 +108,12 @@ def forkserver() -> BaseContext:
     if "forkserver" not in multiprocessing.get_all_start_methods():
         return multiprocessing.get_context("spawn")
     context = multiprocessing.get_context("forkserver")
-    context.set_forkserver_preload(["torch", "pandas", "distributed", "svnn.comparison._fits", "svnn.estimators"])
-    with _workers._single_threaded():
+    context.set_forkserver_preload(["torch", "pandas", "distributed", "svnn.comparison._models", "svnn.estimators"])
+    with pytest.MonkeyPatch.context() as patch:
+        for name in ("OMP_NUM_THREADS", "MKL_NUM_THREADS", "OPENBLAS_NUM_THREADS", "NUMBA_NUM_THREADS"):
+            patch.setenv(name, "1")
         multiprocessing.forkserver.ensure_running()
     return context
-
-
-@pytest.fixture
-def quick_workers(forkserver, monkeypatch) -> None:
-    """Let the workers of this process be such forks; elsewhere they start as new processes and import everything."""
-    mp = SimpleNamespace(get_context=lambda method: forkserver, parent_process=multiprocessing.parent_process)
-    monkeypatch.setattr(_workers, "mp", mp)
 
 
 @pytest.fixture(scope="session")

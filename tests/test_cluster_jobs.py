@@ -13,12 +13,11 @@ import pytest
 
 import cluster_toys as toys
 from cli.helpers import inside, people
-from svnn import _cluster, _cluster_jobs, _cluster_tasks
-from svnn._cluster_jobs import ClusterJobs
+from svnn import _cluster, _workers
 from svnn._jobs import Job
-from svnn._workers import Workers
-from svnn.cli._interrupts import Stopped
-from svnn.comparison import compare
+from svnn._workers import run_jobs
+from svnn.cli import Stopped
+from svnn.comparison import _compare, compare
 from svnn.paper.experiments._runner import RunFolder, Settings, run
 
 distributed = pytest.importorskip("distributed")
@@ -97,8 +96,8 @@ def test_a_large_array_is_sent_once_and_shared(cluster, monkeypatch):
         return real(client, function, *args, **kwargs)
 
     monkeypatch.setattr(distributed.Client, "submit", spy)
-    with ClusterJobs(cluster.scheduler_address) as workers:
-        ends = by_number(workers.work(Job(toys.add, {"number": n}, {"table": TABLE}) for n in KEYS))
+    jobs = [Job(toys.add, {"number": n}, {"table": TABLE}) for n in KEYS]
+    ends = by_number(run_jobs(jobs, scheduler=cluster.scheduler_address))
     assert {n: ended["rows"] for n, ended in ends.items()} == {
         n: [{"sum": TABLE.sum() + n, "writeable": False}] for n in KEYS
     }
@@ -108,8 +107,7 @@ def test_a_large_array_is_sent_once_and_shared(cluster, monkeypatch):
 
 
 def test_jobs_compute_on_one_thread(cluster):
-    with ClusterJobs(cluster.scheduler_address) as workers:
-        ends = by_number(workers.work(Job(toys.threads, {"number": n}) for n in KEYS))
+    ends = by_number(run_jobs([Job(toys.threads, {"number": n}) for n in KEYS], scheduler=cluster.scheduler_address))
     assert [ended["rows"] for ended in ends.values()] == [[{"threads": 1}]] * 6
 
 
@@ -124,7 +122,7 @@ def test_several_jobs_in_one_process_compute_on_one_thread_each():
     came, go, seen = [threading.Event(), threading.Event()], [threading.Event(), threading.Event()], []
 
     def job(number):
-        with _cluster_tasks._one_thread():
+        with _cluster.one_thread():
             came[number].set()
             go[number].wait(30)
             seen.append((number, blas(), torch.get_num_threads()))
@@ -150,11 +148,10 @@ def test_several_jobs_in_one_process_compute_on_one_thread_each():
 
 
 def test_jobs_that_run_alone(cluster, tmp_path):
-    jobs = [Job(toys.alone, {"number": n}, {"folder": str(tmp_path)}) for n in KEYS]
-    with ClusterJobs(cluster.scheduler_address) as workers:
-        assert {ended["status"] for _, ended in workers.work(jobs, size=1)} == {"done"}
-    with ClusterJobs(cluster.scheduler_address, size=1) as workers:
-        assert {ended["status"] for _, ended in workers.work(jobs)} == {"done"}
+    for alone, n_jobs in ((True, None), (False, 1)):
+        jobs = [Job(toys.alone, {"number": n}, {"folder": str(tmp_path)}, alone=alone) for n in KEYS]
+        ends = run_jobs(jobs, n_jobs, cluster.scheduler_address)
+        assert {ended["status"] for _, ended in ends} == {"done"}
 
 
 # -- what goes wrong ----------------------------------------------------------------------------------------
@@ -176,9 +173,8 @@ def test_workers_that_die_lose_nothing(cluster, tmp_path):
 
     thread = threading.Thread(target=kill)
     thread.start()
-    with ClusterJobs(cluster.scheduler_address) as workers:
-        jobs = [Job(toys.wait_for_go, {"number": n}, {"folder": str(tmp_path), "table": TABLE}) for n in KEYS]
-        ends = by_number(workers.work(jobs))
+    jobs = [Job(toys.wait_for_go, {"number": n}, {"folder": str(tmp_path), "table": TABLE}) for n in KEYS]
+    ends = by_number(run_jobs(jobs, scheduler=cluster.scheduler_address))
     thread.join()
     assert {n: ended.get("rows") for n, ended in ends.items()} == {n: [{"sum": TABLE.sum() + n}] for n in KEYS}
     assert len(list(tmp_path.glob("*-*"))) >= 6 + 2  # these jobs have begun twice
@@ -187,16 +183,17 @@ def test_workers_that_die_lose_nothing(cluster, tmp_path):
 def test_a_job_that_kills_its_workers_fails_and_no_other(cluster, monkeypatch):
     monkeypatch.setattr(cluster.scheduler, "allowed_failures", 0)  # so that it dies twice, not eight times
     others = [Job(toys.add, {"number": n}, {"table": TABLE}) for n in KEYS]
-    with ClusterJobs(cluster.scheduler_address) as workers:
-        ends = by_number(workers.work([Job(toys.die, {"number": -1}), *others]))
-    assert ends.pop(-1) == {"status": "failed", "error": _cluster_jobs._KILLED, "seconds": 0.0}
+    ends = by_number(run_jobs([Job(toys.die, {"number": -1}), *others], scheduler=cluster.scheduler_address))
+    dead = ends.pop(-1)
+    assert dead["status"] == "failed" and dead["error"].startswith(
+        "every Dask worker that ran this job died, also when"
+    )
     assert len(ends) == 6 and {ended["status"] for ended in ends.values()} == {"done"}
 
 
 def test_a_job_that_fails_says_the_same_as_here(cluster):
     jobs = [Job(toys.fail, {"number": n}) for n in KEYS]
-    with ClusterJobs(cluster.scheduler_address) as there, Workers(1) as here:
-        ends, expected = by_number(there.work(jobs)), by_number(here.work(jobs[:1]))
+    ends, expected = by_number(run_jobs(jobs, scheduler=cluster.scheduler_address)), by_number(run_jobs(jobs[:1]))
     assert ends[0]["error"] == expected[0]["error"] == "ValueError: no luck with 0"
     assert {ended["status"] for ended in ends.values()} == {"failed"}
 
@@ -207,14 +204,15 @@ def test_another_svnn_on_the_cluster_is_refused(cluster, table, monkeypatch):
         message = r"scheduler: this is svnn 0\.0\.1, but the scheduler has svnn .*, and 1 more differ: install"
         with pytest.raises(ValueError, match=message):
             compare(*table, quick=True, models=LINEAR, scheduler=cluster.scheduler_address)
-    monkeypatch.setattr(_cluster_jobs, "__version__", "0.0.1")  # as where a worker comes later
+    monkeypatch.setattr(_cluster, "check_versions", lambda client: None)  # as where a worker comes later
+    monkeypatch.setattr(_cluster, "__version__", "0.0.1")
     with pytest.raises(ValueError, match=r"scheduler: A worker has svnn .*, and the run svnn 0\.0\.1"):
         compare(*table, quick=True, models=LINEAR, scheduler=cluster.scheduler_address)
 
 
 def test_no_worker_is_said_and_given_up(empty, table, monkeypatch, capsys):
-    monkeypatch.setattr(_cluster_jobs, "_SECONDS_BETWEEN_LOOKS", 0.01)
-    monkeypatch.setattr(_cluster_jobs, "_LOOKS_TO_GIVE_UP", 3)
+    monkeypatch.setattr(_workers, "_SECONDS_BETWEEN_CHECKS", 0.01)
+    monkeypatch.setattr(_cluster, "_CHECKS_TO_GIVE_UP", 3)
     with pytest.raises(ConnectionError, match="no worker for minutes"):
         compare(*table, quick=True, models=LINEAR, scheduler=empty.scheduler_address)
     said = capsys.readouterr().err
@@ -223,12 +221,11 @@ def test_no_worker_is_said_and_given_up(empty, table, monkeypatch, capsys):
 
 
 def test_a_scheduler_that_ends_in_the_middle(empty):
-    with ClusterJobs(empty.scheduler_address) as workers:
-        thread = threading.Thread(target=lambda: (waited_for(lambda: empty.scheduler.tasks), empty.close()))
-        thread.start()
-        with pytest.raises(ConnectionError, match="has ended, or has dropped the jobs"):
-            list(workers.work([Job(toys.fail, {"number": 0})]))
-        thread.join()
+    thread = threading.Thread(target=lambda: (waited_for(lambda: empty.scheduler.tasks), empty.close()))
+    thread.start()
+    with pytest.raises(ConnectionError, match="has ended, or has dropped the jobs"):
+        list(run_jobs([Job(toys.fail, {"number": 0})], scheduler=empty.scheduler_address))
+    thread.join()
 
 
 def test_nobody_answers(table, monkeypatch):
@@ -291,14 +288,15 @@ def test_a_run_that_is_interrupted_goes_on(cluster, tmp_path, monkeypatch):
 
 
 def test_svnn_compare(cluster, tmp_path, monkeypatch, capsys):
-    asked = []
+    asked, run_plan = [], _compare.run
 
-    def spy(X, y, **how):
-        asked.append((how["scheduler"], how["n_jobs"]))
-        return compare(X, y, **how, models=LINEAR)
+    def spy(plan, name, n_jobs, scheduler, callback):
+        asked.append((scheduler, n_jobs))
+        return run_plan(plan, name, n_jobs, scheduler, callback)
 
     monkeypatch.chdir(tmp_path)
-    monkeypatch.setattr("svnn.comparison.compare", spy)
+    monkeypatch.setattr(_compare, "run", spy)
+    monkeypatch.setitem(_compare.MODELS, "regression", tuple(LINEAR))
     people(300).to_csv("people.csv", index=False)
     arguments = ("compare", "people.csv", "--target", "age", "--drop", "person", "--quick", "--json")
     there = inside(capsys, *arguments, "--scheduler", cluster.scheduler_address)
@@ -307,7 +305,7 @@ def test_svnn_compare(cluster, tmp_path, monkeypatch, capsys):
     assert asked == [(cluster.scheduler_address, None), (None, 1)]
 
 
-def test_svnn_reproduce(cluster, tmp_path, capsys, monkeypatch, quick_workers):
+def test_svnn_reproduce(cluster, tmp_path, capsys, monkeypatch):
     monkeypatch.setattr("svnn.paper.experiments.q_insights.plots", lambda found, settings: {})
     arguments = ("reproduce", "q-insights", "--quick")
     there = inside(capsys, *arguments, "--out", tmp_path / "there", "--scheduler", cluster.scheduler_address)

@@ -10,9 +10,8 @@ import pytest
 PROGRAM = """
 print("the program runs", flush=True)
 from svnn._jobs import Job
-from svnn._workers import Workers
-with Workers(2) as workers:
-    ends = [ended for _, ended in workers.work([Job(dict, {"a": i}) for i in range(4)])]
+from svnn._workers import run_jobs
+ends = [ended for _, ended in run_jobs([Job(dict, {"a": i}) for i in range(4)], 2)]
 print(sorted(ended["rows"]["a"] for ended in ends))
 """
 

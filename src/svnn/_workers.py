@@ -1,130 +1,187 @@
-"""Processes that run jobs, each one job at a time. If a process dies, only the job that it was running fails."""
+"""Run jobs in processes of this machine, or on a Dask cluster; results arrive one by one, as jobs end."""
 
 from __future__ import annotations
 
-import multiprocessing as mp
 import os
+import re
 import signal
-import sys
 import threading
 import time
 import warnings
-from collections.abc import Callable, Iterable, Iterator, Mapping
-from contextlib import contextmanager, suppress
-from multiprocessing import resource_tracker
-from multiprocessing.connection import Connection, wait
-from types import ModuleType
-from typing import Literal, NotRequired, Self, TypedDict
+from collections.abc import Generator, Iterable, Iterator, Sequence
+from concurrent.futures import BrokenExecutor
+from contextlib import contextmanager
+from queue import Empty, SimpleQueue
+from typing import Any, Protocol, Self
 
-from svnn._jobs import Job, Row
+from svnn._cluster import ClusterPool, Scheduler
+from svnn._jobs import Ended, Job, failed, run_here
 
-#: Every worker uses one thread, however many workers there are. So results do not depend on ``--jobs``.
+#: Every process uses one thread, however many processes there are. So results do not depend on their number.
 _THREADS = ("OMP_NUM_THREADS", "MKL_NUM_THREADS", "OPENBLAS_NUM_THREADS", "NUMBA_NUM_THREADS")
-
-#: Held while a process starts, since that changes what all threads see for a moment.
-_STARTING = threading.Lock()
-
-
-class Ended(TypedDict):
-    """How a job ended: with rows, or with an error."""
-
-    status: Literal["done", "failed"]
-    rows: NotRequired[list[Row]]
-    error: NotRequired[str]
-    seconds: float
+#: Seconds between two checks of a pool that is silent.
+_SECONDS_BETWEEN_CHECKS = 2.0
+#: Seconds between two looks of a process at its parent.
+_SECONDS_BETWEEN_LOOKS = 0.5
 
 
-class Workers:
-    """Up to ``size`` processes, started when there is work for them and stopped at the end of the ``with`` block."""
+def run_jobs(
+    jobs: Iterable[Job], n_jobs: int | None = None, scheduler: Scheduler | None = None
+) -> Generator[tuple[Job, Ended], None, None]:
+    """Yield every job as it ends, and how it ended; jobs that must run alone come last.
+
+    A job fails with the error that it raises. Where a worker dies, the jobs that it may have been running run again one
+    by one; only a job whose worker dies then, too, has failed. When the iterator is closed, all workers are stopped.
+
+    Parameters
+    ----------
+    jobs : iterable of Job
+    n_jobs : int, optional
+        The number of processes, by default one. With a scheduler it is the largest number of jobs at the same time, by
+        default as many as the cluster can run.
+    scheduler : str or distributed.Client, optional
+        The address of a Dask scheduler, or a client: the jobs run on its workers.
+    """
+    jobs = list(jobs)
+    if not jobs:
+        return
+    with ProcessPool(min(n_jobs or 1, len(jobs))) if scheduler is None else ClusterPool(scheduler) as pool:
+        limit = n_jobs or (1 if scheduler is None else len(jobs))
+        for group, at_once in (([job for job in jobs if not job.alone], limit), ([j for j in jobs if j.alone], 1)):
+            lost = []
+            for job, ended in _completed(pool, group, at_once):
+                if ended is None:
+                    lost.append(job)
+                else:
+                    yield job, ended
+            for job, ended in _completed(pool, lost, 1):
+                yield job, ended or failed(pool.cause_of_death)
+
+
+class Pool(Protocol):
+    """Workers that run jobs."""
+
+    cause_of_death: str
+
+    def __enter__(self) -> Self: ...
+    def __exit__(self, *error: object) -> None: ...
+
+    def submit(self, job: Job) -> Any:
+        """Return the future of a job."""
+
+    def result(self, future: Any) -> Ended | None:
+        """Return how a job ended, None where its worker died; raise ``TimeoutError`` where it has to run again."""
+
+    def check(self) -> None:
+        """Raise an error where nobody will ever run the jobs."""
+
+    def cancel(self, futures: Sequence[Any]) -> None:
+        """Drop jobs whose results nobody wants any more."""
+
+
+def _completed(pool: Pool, jobs: Sequence[Job], at_once: int) -> Iterator[tuple[Job, Ended | None]]:
+    """Yield every job as it ends; None where its worker died."""
+    waiting = list(jobs[::-1])
+    running: dict[Any, Job] = {}
+    ended: SimpleQueue[Any] = SimpleQueue()
+    try:
+        while waiting or running:
+            while waiting and len(running) < at_once:
+                future = pool.submit(waiting[-1])
+                running[future] = waiting.pop()
+                future.add_done_callback(ended.put)
+            try:
+                future = ended.get(timeout=_SECONDS_BETWEEN_CHECKS)
+            except Empty:
+                pool.check()
+                continue
+            try:
+                result = pool.result(future)
+            except TimeoutError:
+                future.add_done_callback(ended.put)
+                continue
+            yield running.pop(future), result
+    finally:
+        pool.cancel(list(running))
+
+
+class ProcessPool:
+    """Processes of joblib, which do not run the program again that starts them.
+
+    joblib's ``Parallel`` would do but for three things: when one process dies it forgets which of the other jobs have
+    ended; it has no pool of a single process; and its processes hear Ctrl-C.
+    """
 
     def __init__(self, size: int) -> None:
-        self.size = size
-        self._idle: list[_Worker] = []
-        self._busy: dict[_Worker, Job] = {}
+        self._size = size
+        self._pool: Any = None
+        self.cause_of_death = ""
 
     def __enter__(self) -> Self:
         return self
 
     def __exit__(self, *error: object) -> None:
-        for worker in (*self._idle, *self._busy):
-            worker.process.terminate()
-        for worker in (*self._idle, *self._busy):
-            worker.process.join()
-            worker.connection.close()
+        if self._pool is not None:
+            self._pool.shutdown(kill_workers=True)
 
-    def work(self, jobs: Iterable[Job], size: int | None = None) -> Iterator[tuple[Job, Ended]]:
-        """Yield every job as it ends, and how it ended; at most ``size`` jobs run at the same time."""
-        waiting = list(jobs)[::-1]
-        size = min(size or self.size, self.size)
-        while waiting or self._busy:
-            while waiting and len(self._busy) < size:
-                with _held_back():
-                    worker = self._idle.pop() if self._idle else _Worker()
-                    job = self._busy[worker] = waiting.pop()
-                with suppress(OSError):  # a worker that died while idle is noticed below
-                    worker.connection.send((job.run, {**job.key, **job.arguments}))
-            ready = wait([worker.connection for worker in self._busy])
-            for worker in [worker for worker in self._busy if worker.connection in ready]:
-                job = self._busy.pop(worker)
-                try:
-                    ended: Ended = worker.connection.recv()
-                    self._idle.append(worker)
-                except (EOFError, OSError):
-                    ended = {"status": "failed", "error": worker.cause_of_death(), "seconds": 0.0}
-                yield job, ended
+    def submit(self, job: Job) -> Any:
+        """Return the future of a job; start the processes where none are there."""
+        call = run_here, job.run, {**job.key, **job.arguments}
+        if self._pool is None:
+            self._pool = self._new()
+        with _signals_held_back():
+            try:
+                return self._pool.submit(*call)
+            except BrokenExecutor:  # a process died, and has taken the others with it
+                self._pool = self._new()
+                return self._pool.submit(*call)
 
+    def _new(self) -> Any:
+        from joblib.externals.loky import ProcessPoolExecutor
 
-class _Worker:
-    def __init__(self) -> None:
-        context = mp.get_context("spawn")
-        self.connection, theirs = context.Pipe()
-        self.process = context.Process(target=_serve, args=(theirs,), daemon=True)
-        with _STARTING, _single_threaded(), _without_program():
-            self.process.start()
-        theirs.close()
+        return ProcessPoolExecutor(
+            self._size, env=dict.fromkeys(_THREADS, "1"), initializer=_begin, initargs=(os.getpid(),)
+        )
 
-    def cause_of_death(self) -> str:
-        self.process.join(10)
-        code = self.process.exitcode
-        return f"the process ended with exit code {code}" + (" (killed: out of memory?)" if code == -9 else "")
+    def result(self, future: Any) -> Ended | None:
+        """Return how a job ended, or None where its process died."""
+        try:
+            return future.result()
+        except BrokenExecutor as error:
+            codes = sorted(set(re.findall(r"-?\d+", str(error).rpartition("{")[2])))
+            memory = " (killed: out of memory?)" if "-9" in codes else ""
+            self.cause_of_death = f"the process ended with exit code {' or '.join(codes)}{memory}"
+            return None
+        except Exception as error:  # the job or its rows cannot be sent to another process
+            return failed(f"{type(error).__name__}: {error}")
+
+    def check(self) -> None:
+        """Do nothing: the executor itself notices where a process is gone."""
+
+    def cancel(self, futures: Sequence[Any]) -> None:
+        """Do nothing: the processes end with the pool."""
 
 
-@contextmanager
-def _single_threaded() -> Iterator[None]:
-    """Tell the next process, by its environment, to use one thread."""
-    before = {name: os.environ.get(name) for name in _THREADS}
-    os.environ.update(dict.fromkeys(_THREADS, "1"))
-    try:
-        yield
-    finally:
-        for name, value in before.items():
-            if value is None:
-                del os.environ[name]
-            else:
-                os.environ[name] = value
+def _begin(parent: int) -> None:
+    """Prepare a new process for jobs."""
+    signal.signal(signal.SIGINT, signal.SIG_IGN)  # only the parent reacts to Ctrl-C, and ends its workers
+    warnings.simplefilter("ignore")  # warnings of many processes would hide the progress bar
+    threading.Thread(target=_end_with, args=(parent,), daemon=True).start()
+
+
+def _end_with(parent: int) -> None:
+    """End this process soon after its parent has ended, also where the parent was killed."""
+    while os.getppid() == parent:
+        time.sleep(_SECONDS_BETWEEN_LOOKS)
+    os._exit(1)
 
 
 @contextmanager
-def _without_program() -> Iterator[None]:
-    """Keep the next process from running the program again that starts it.
+def _signals_held_back() -> Iterator[None]:
+    """Make Ctrl-C and SIGTERM wait until the end of the block, in which processes start.
 
-    Python does that to find functions of the program. Jobs need none, and a program without
-    ``if __name__ == "__main__"`` would start processes in every process.
-    """
-    program = sys.modules["__main__"]
-    sys.modules["__main__"] = ModuleType("__main__")
-    try:
-        yield
-    finally:
-        sys.modules["__main__"] = program
-
-
-@contextmanager
-def _held_back() -> Iterator[None]:
-    """Make Ctrl-C and SIGTERM wait until the end of the block, in which a process starts.
-
-    If the start were interrupted halfway, the new process would find only half of what it needs, and nobody would end
-    it. The new process starts with SIGINT blocked, because only the parent is to react to Ctrl-C.
+    If the start were interrupted halfway, a new process would find only half of what it needs, and nobody would end it.
+    The new processes start with SIGINT blocked, because only the parent is to react to Ctrl-C.
     """
     if threading.current_thread() is not threading.main_thread() or not hasattr(signal, "pthread_sigmask"):
         yield
@@ -132,7 +189,6 @@ def _held_back() -> Iterator[None]:
     came: list[int] = []
     handlers = {each: signal.getsignal(each) for each in (signal.SIGINT, signal.SIGTERM)}
     handlers = {each: handler for each, handler in handlers.items() if callable(handler)}
-    resource_tracker.ensure_running()  # otherwise the first process starts it, which unblocks SIGINT
     mask = signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGINT})
     try:
         for each in handlers:  # another thread may receive the signal in spite of the mask, and hand it on
@@ -144,35 +200,3 @@ def _held_back() -> Iterator[None]:
         signal.pthread_sigmask(signal.SIG_SETMASK, mask)
     for number in came[:1]:
         signal.raise_signal(number)
-
-
-def _serve(connection: Connection) -> None:
-    """Run the jobs that come through ``connection`` until it is closed."""
-    signal.signal(signal.SIGINT, signal.SIG_IGN)  # only the parent reacts to Ctrl-C, and ends its workers
-    threading.Thread(target=_end_with_parent, daemon=True).start()
-    warnings.simplefilter("ignore")  # warnings of many processes would hide the progress bar
-    while True:
-        try:
-            run, arguments = connection.recv()
-        except (EOFError, OSError):
-            return
-        connection.send(run_here(run, arguments))
-
-
-def run_here(run: Callable[..., list[Row]], arguments: Mapping[str, object]) -> Ended:
-    """Call the function of a job in this process, and say how it ended."""
-    start = time.perf_counter()
-    try:
-        ended: Ended = {"status": "done", "rows": run(**arguments), "seconds": 0.0}
-    except Exception as error:
-        ended = {"status": "failed", "error": f"{type(error).__name__}: {error}", "seconds": 0.0}
-    ended["seconds"] = time.perf_counter() - start
-    return ended
-
-
-def _end_with_parent() -> None:
-    """End this process as soon as its parent has ended, also when the parent was killed."""
-    parent = mp.parent_process()
-    if parent is not None:
-        wait([parent.sentinel])
-        os._exit(1)

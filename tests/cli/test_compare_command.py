@@ -14,13 +14,13 @@ import pytest
 from cli.helpers import inside, people
 from comparison.made_up import brief
 from comparison.test_table import BAD
-from svnn.comparison import _checks, _fits, compare
+from svnn.comparison import _compare, _models, _plan
 
 
 @pytest.fixture
 def quick_models(monkeypatch):
     """Let the models of this process learn for a moment only."""
-    monkeypatch.setattr(_fits, "build", brief)
+    monkeypatch.setattr(_models, "build", brief)
 
 
 def test_a_table_with_groups_from_the_file_to_the_files(tmp_path, monkeypatch, capsys, quick_models):
@@ -64,7 +64,7 @@ def test_a_named_covariance_is_used_recorded_and_reported(tmp_path, monkeypatch,
 
 def test_a_covariance_that_the_table_is_too_large_for(tmp_path, monkeypatch, capsys):
     monkeypatch.chdir(tmp_path)
-    monkeypatch.setitem(_checks.LIMITS, "VNN", ("features", 3, "its covariance matrix would be full"))
+    monkeypatch.setitem(_compare.LIMITS, "VNN", ("features", 3, "its covariance matrix would be full"))
     people(40).to_csv("people.csv", index=False)
     for command, out in (("fit", "m.safetensors"), ("compare", "folder")):
         arguments = (command, "people.csv", "--target", "age", "--out", out, "--covariance", "oas")
@@ -102,15 +102,17 @@ def test_the_demo_puts_our_network_ahead_and_says_why(tmp_path, monkeypatch, cap
     from svnn.datasets import load_tecator
 
     monkeypatch.chdir(tmp_path)
-    asked = []
+    asked, prepare, with_models = [], _plan.prepare, _compare.with_models
 
-    def spy(X, y, **how):
-        asked.append((X.shape, float(y.sum()), how["quick"]))
-        data = load_tecator()
-        models = ["S-VNN", "without edges", "ridge", "always the mean"]
-        return compare(data.X, data.y, quick=True, models=models, name=how["name"], random_state=how["random_state"])
+    def spy(X, y, groups, task, quick, seed):
+        asked.append((X.shape, float(y.sum()), quick))
+        return prepare(X, y, groups, task, True, seed)
 
-    monkeypatch.setattr("svnn.comparison.compare", spy)
+    def some(plan, **how):
+        return with_models(plan, ["S-VNN", "without edges", "ridge", "always the mean"], **how)
+
+    monkeypatch.setattr(_plan, "prepare", spy)
+    monkeypatch.setattr(_compare, "with_models", some)
     code, out, err = inside(capsys, "demo", "--jobs", "1")
     assert code == 0 and err == ""
     assert asked == [((215, 100), float(load_tecator().y.sum()), False)]
@@ -126,9 +128,9 @@ def test_the_demo_needs_neither_pandas_nor_matplotlib(tmp_path):
     code = (
         "import sys, importlib.util as u; real = u.find_spec\n"
         "u.find_spec = lambda name, *a: None if name in ('pandas', 'matplotlib') else real(name, *a)\n"
-        "import svnn.comparison as c; full = c.compare\n"
-        "c.compare = lambda X, y, **how: full(X[::4], y[::4], quick=True, models=['ridge', 'always the mean'])\n"
-        "sys.argv = ['svnn', 'demo', '--out', 'here', '--jobs', '1']\n"
+        "import svnn.comparison._compare as c; full = c.with_models\n"
+        "c.with_models = lambda plan, **how: full(plan, ['ridge', 'always the mean'], **how)\n"
+        "sys.argv = ['svnn', 'demo', '--quick', '--out', 'here', '--jobs', '1']\n"
         "from svnn.cli import main; main()"
     )
     paths = os.pathsep.join([str(tmp_path), os.environ.get("PYTHONPATH", "")])

@@ -11,9 +11,8 @@ import pandas as pd
 import pytest
 
 from cli.helpers import inside
-from svnn.comparison import _compare, _fits
 from svnn.comparison import _models as models
-from svnn.comparison._names import FLOOR, OURS
+from svnn.comparison._models import FLOOR, OURS
 
 FILE = "a$^{$ [bold]_:x:_%.csv"
 TARGET = "$\\frac{y}$"
@@ -36,9 +35,8 @@ def here(tmp_path, monkeypatch):
         model = build(name, *args, **kwargs)
         return model.set_params(max_epochs=3, members=2) if hasattr(model, "max_epochs") else model
 
-    monkeypatch.setattr(_fits, "build", short)
     monkeypatch.setattr(models, "build", short)
-    monkeypatch.setattr(_compare, "chosen", lambda models, task: [OURS, FLOOR[task]])
+    monkeypatch.setattr(models, "MODELS", {task: (OURS, FLOOR[task]) for task in FLOOR})
     return tmp_path
 
 

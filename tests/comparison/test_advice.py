@@ -10,7 +10,7 @@ import svnn
 from comparison.made_up import comparison
 from svnn import SVNNRegressor, stability
 from svnn.comparison import PredictionAdvice, _advisor
-from svnn.comparison._scores import some_rows
+from svnn.comparison._plan import some_rows
 from svnn.datasets import load_tecator
 
 

@@ -7,11 +7,10 @@ from sklearn.base import BaseEstimator
 
 from comparison.made_up import brief
 from svnn import HardThreshold, SVNNClassifier, SVNNRegressor
-from svnn.comparison import _fits, compare
-from svnn.comparison import _scores as module
-from svnn.comparison._models import build
-from svnn.comparison._names import CLASSIFICATION, FLOOR, MODELS, REGRESSION
-from svnn.comparison._splits import plan, splits
+from svnn.comparison import _compare, _models, compare
+from svnn.comparison._models import FLOOR, MODELS, build
+from svnn.comparison._plan import prepare
+from svnn.sources._dataset import CLASSIFICATION, REGRESSION
 
 LINEAR = ["ridge", "always the mean"]
 #: Quick to fit, and not alone.
@@ -27,7 +26,7 @@ def table(rng):
 @pytest.mark.parametrize("task", [REGRESSION, CLASSIFICATION])
 def test_every_model_runs_and_the_floor_is_the_floor(table, task, monkeypatch):
     X, y = table
-    monkeypatch.setattr(_fits, "build", brief)
+    monkeypatch.setattr(_models, "build", brief)
     found = compare(X, y if task == REGRESSION else np.where(y > 0, "up", "down"), quick=True)
     assert tuple(found.scores) == MODELS[task] and found.task == task and found.n_splits == 5
     assert found.metric == ("MAE" if task == REGRESSION else "error (%)")
@@ -48,7 +47,7 @@ def test_the_three_networks_are_the_defaults_but_for_their_edges():
         assert build("VNN", task, 4, 3).get_params() == defaults | {"covariance": "sample"}
 
 
-def test_the_same_seed_gives_the_same_scores_in_one_process_or_two(table, quick_workers):
+def test_the_same_seed_gives_the_same_scores_in_one_process_or_two(table):
     small = table[0][:20], table[1][:20]  # a few steps of training
     one = compare(*small, quick=True, models=["S-VNN", *LINEAR], random_state=4)
     two = compare(*small, quick=True, models=["S-VNN", *LINEAR], random_state=4, n_jobs=2)
@@ -59,13 +58,13 @@ def test_the_same_seed_gives_the_same_scores_in_one_process_or_two(table, quick_
 
 def test_every_model_gets_the_same_splits_and_progress_is_told(table, monkeypatch):
     seen, told = {}, []
-    real = _fits.fit_and_score
+    real = _models.fit_and_score
 
     def spy(model, split, **arguments):
         seen.setdefault(split, []).append((arguments["train"].tolist(), arguments["test"].tolist(), arguments["seed"]))
         return real(model, split, **arguments)
 
-    monkeypatch.setattr(module, "fit_and_score", spy)
+    monkeypatch.setattr(_compare, "fit_and_score", spy)
     found = compare(*table, models=LINEAR, callback=lambda *state: told.append(state))
     assert found.n_splits == 25 == len(seen) and found.settings["repeats"] == 5
     assert all(first == second for first, second in seen.values())
@@ -81,20 +80,19 @@ def test_missing_values_are_filled_in_from_training_rows_alone(table):
     X[::7, 1] = np.nan
     train, test = np.arange(40), np.arange(40, 60)
     arguments = {"y": y, "groups": None, "train": train, "test": test, "task": REGRESSION, "seed": 0}
-    (before,) = _fits.fit_and_score("ridge", 0, X=X, group_folds=None, **arguments)
+    (before,) = _models.fit_and_score("ridge", 0, X=X, group_folds=None, **arguments)
     completed = X.copy()
     completed[np.isnan(X[:, 1]), 1] = np.nanmedian(X[train, 1])
-    (by_hand,) = _fits.fit_and_score("ridge", 0, X=completed, group_folds=None, **arguments)
+    (by_hand,) = _models.fit_and_score("ridge", 0, X=completed, group_folds=None, **arguments)
     assert before["score"] == by_hand["score"]
-    inner = _fits.complete(X[train], np.full((1, 4), 1e9))[0]
+    inner = _models.complete(X[train], np.full((1, 4), 1e9))[0]
     np.testing.assert_array_equal(inner, completed[train])
 
 
 def test_groups_are_never_on_both_sides(rng):
     people = np.repeat([f"p{i}" for i in range(8)], 6)
     for task, y in ((REGRESSION, rng.standard_normal(48)), (CLASSIFICATION, np.tile([0, 1], 24))):
-        how = plan(y, people, task, quick=False)
-        parts = list(splits(how, y, people, task, 0))
+        parts = prepare(np.zeros((48, 1)), y, people, task).splits
         assert len(parts) == 25 and all(not set(people[a]) & set(people[b]) for a, b in parts)
     found = compare(rng.standard_normal((48, 3)), y, groups=people, quick=True, models=QUICK[CLASSIFICATION])
     assert found.n_groups == 8
@@ -146,7 +144,7 @@ def test_a_model_that_fails_is_left_out_and_the_others_stay(table, monkeypatch):
             raise ValueError("a screw\nis loose")
 
     real = build
-    monkeypatch.setattr(_fits, "build", lambda name, *a: Broken() if name == "ridge" else real(name, *a))
+    monkeypatch.setattr(_models, "build", lambda name, *a: Broken() if name == "ridge" else real(name, *a))
     found = compare(*table, quick=True, models=LINEAR)
     assert list(found.scores) == ["always the mean"]
     assert found.notes == ("ridge is left out, because it failed: ValueError: a screw is loose",)

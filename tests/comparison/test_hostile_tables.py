@@ -13,8 +13,8 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from svnn.comparison import _files, read_table
-from svnn.comparison._table import read_all_features, read_features
+from svnn.comparison import read_table
+from svnn.sources import _frames
 
 N = 12
 
@@ -55,7 +55,7 @@ def test_no_column_vanishes_and_all_are_found_again(tmp_path, case):
             assert tuple(values.astype(float)) in found
         elif len(set(values)) == 3:
             assert {tuple(np.equal(values, each).astype(float)) for each in set(values)} <= found
-    np.testing.assert_array_equal(read_features(tmp_path / "t.csv", table.names), table.X)
+    np.testing.assert_array_equal(read_table(tmp_path / "t.csv", names=table.names).X, table.X)
 
 
 def test_the_target_is_not_taken_for_a_value(tmp_path):
@@ -63,9 +63,9 @@ def test_the_target_is_not_taken_for_a_value(tmp_path):
     frame.to_csv(tmp_path / "t.csv", index=False)
     table = read_table(tmp_path / "t.csv", "kind=u")
     np.testing.assert_array_equal(table.X[:, 0], frame["kind"] == "u")
-    np.testing.assert_array_equal(read_features(tmp_path / "t.csv", table.names), table.X)
+    np.testing.assert_array_equal(read_table(tmp_path / "t.csv", names=table.names).X, table.X)
     frame[["kind"]].to_csv(tmp_path / "new.csv", index=False)
-    np.testing.assert_array_equal(read_features(tmp_path / "new.csv", table.names), table.X)
+    np.testing.assert_array_equal(read_table(tmp_path / "new.csv", names=table.names).X, table.X)
 
 
 def test_plain_names_stay_plain(tmp_path):
@@ -76,7 +76,7 @@ def test_plain_names_stay_plain(tmp_path):
 def test_rows_whose_text_looks_like_numbers(tmp_path):
     names = read_table(written(tmp_path / "t.csv", {"code": ["1", "2", "x"] * 4}), "y").names
     (tmp_path / "part.csv").write_text("code,b\n1,0\n,1\n2,2\n")  # a missing value makes them 1.0 and 2.0
-    X = read_features(tmp_path / "part.csv", names)
+    X = read_table(tmp_path / "part.csv", names=names).X
     np.testing.assert_array_equal(X[:, :3], [[1, 0, 0], [np.nan] * 3, [0, 1, 0]])
 
 
@@ -85,8 +85,8 @@ def test_names_that_already_have_a_number(tmp_path):
     table = read_table(tmp_path / "t.csv", "y")
     assert table.names == ["a", "a (3)", "a (2)", "a (2) (2)", "b", ""]
     np.testing.assert_array_equal(table.X[0], [5, 2, 0, 1, 7, 4])
-    assert "Names that come twice got a number: a, a (2)." in table.notes
-    np.testing.assert_array_equal(read_features(tmp_path / "t.csv", table.names), table.X)
+    assert "Columns with the same name got a number: a, a (2)." in table.notes
+    np.testing.assert_array_equal(read_table(tmp_path / "t.csv", names=table.names).X, table.X)
     index = pd.DataFrame({"a": [1, 2, 5], "y": [0.5, 1.5, 2.5]}, index=pd.Index([7, 9, 8], name="a"))
     index.to_parquet(tmp_path / "t.parquet")
     assert read_table(tmp_path / "t.parquet", "y").names == ["a", "a (2)"]
@@ -140,13 +140,13 @@ def test_packed_text_is_read_no_further_than_memory_goes(tmp_path, monkeypatch, 
     assert 100 * packed < free
     plain = tmp_path / "t.csv"
     plain.write_bytes(gzip.decompress(path.read_bytes()))
-    monkeypatch.setattr(_files, "available_memory", lambda: free)
+    monkeypatch.setattr(_frames, "available_memory", lambda: free)
     monkeypatch.setattr(sys, "stdin", io.TextIOWrapper(io.BytesIO(plain.read_bytes())))
     for file in (path, plain, "-"):
         tracemalloc.start()
         try:
             with pytest.raises(ValueError, match=r"would take about .* GB of memory.* smaller file"):
-                read_all_features(file)
+                read_table(file)
             assert tracemalloc.get_traced_memory()[1] < free
         finally:
             tracemalloc.stop()
@@ -155,11 +155,11 @@ def test_packed_text_is_read_no_further_than_memory_goes(tmp_path, monkeypatch, 
 def test_packed_text_takes_no_more_memory_than_is_said(tmp_path):
     path = bomb(tmp_path / "t.csv.gz", "1.2345678", 200)
     size = len(gzip.decompress(path.read_bytes()))
-    read_all_features(written(tmp_path / "warm.csv", {}))
+    read_table(written(tmp_path / "warm.csv", {}))
     tracemalloc.start()
     try:
         with pytest.raises(ValueError, match="no column of numbers"):  # all are constant
-            read_all_features(path)
+            read_table(path)
         assert tracemalloc.get_traced_memory()[1] < 4 * size + 2**20
     finally:
         tracemalloc.stop()
@@ -174,9 +174,9 @@ def test_other_packed_files_are_measured_before_they_are_read(tmp_path, monkeypa
         frame = pd.DataFrame(values, columns=[f"x{i}" for i in range(20)])
         frame.to_parquet(path) if path.suffix == ".parquet" else frame.to_feather(path, compression="zstd")
     assert path.stat().st_size < 50_000
-    monkeypatch.setattr(_files, "available_memory", lambda: 2**21)
+    monkeypatch.setattr(_frames, "available_memory", lambda: 2**21)
     monkeypatch.setattr(np, "load", None)
     monkeypatch.setattr(pd, "read_parquet", None)
     monkeypatch.setattr(pd, "read_feather", None)
     with pytest.raises(ValueError, match=r"would take about .* GB of memory or more, and .* smaller file"):
-        read_all_features(path)
+        read_table(path)

@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 from scipy import stats
 
 from comparison.made_up import comparison
-from svnn.comparison._names import FLOOR, MODELS
+from svnn.comparison._models import FLOOR, MODELS
 
 FAMILY = ("S-VNN", "without edges", "VNN")
 NAME = "|".join(map(re.escape, {name for names in MODELS.values() for name in names}))

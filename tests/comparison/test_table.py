@@ -10,9 +10,8 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from svnn.comparison import _files, read_table
-from svnn.comparison._table import read_features
-from svnn.sources import _memory
+from svnn.comparison import read_table
+from svnn.sources import _frames, _memory
 
 HEADER = "id,age,sex,a,b\n"
 
@@ -118,7 +117,7 @@ def test_decimal_commas_byte_order_marks_and_spaces(tmp_path):
 def test_names_that_come_twice(tmp_path):
     (tmp_path / "t.csv").write_text("a,a,age\n1,5,20\n2,4,30\n7,3,41\n")
     table = read_table(tmp_path / "t.csv", "age")
-    assert table.names == ["a", "a (2)"] and "Names that come twice got a number: a." in table.notes
+    assert table.names == ["a", "a (2)"] and "Columns with the same name got a number: a." in table.notes
     with pytest.raises(ValueError, match="has the column 'a' of the target twice; rename one"):
         read_table(tmp_path / "t.csv", "a")
 
@@ -168,11 +167,11 @@ def test_a_feature_that_gives_the_target_away_is_named(tmp_path, frame):
 def test_columns_of_another_file(tmp_path, frame):
     table = read_table(write(frame, tmp_path / "t.csv"), "age", "person")
     other = frame.drop(columns=["age", "person"])[["b", "site", "flag", "a", "sex"]].iloc[:5]
-    np.testing.assert_array_equal(read_features(write(other, tmp_path / "o.csv"), table.names), table.X[:5])
+    np.testing.assert_array_equal(read_table(write(other, tmp_path / "o.csv"), names=table.names).X, table.X[:5])
     with pytest.raises(ValueError, match="lacks columns that the model was fitted with: a"):
-        read_features(write(other.drop(columns="a"), tmp_path / "o.csv"), table.names)
+        read_table(write(other.drop(columns="a"), tmp_path / "o.csv"), names=table.names)
     with pytest.raises(ValueError, match="'a' must hold numbers"):
-        read_features(write(other.assign(a="x"), tmp_path / "o.csv"), table.names)
+        read_table(write(other.assign(a="x"), tmp_path / "o.csv"), names=table.names)
 
 
 GOOD = "".join(f"{i},{20 + i},{'fm'[i % 2]},{i * i % 7},{i % 5}\n" for i in range(30))
@@ -231,15 +230,15 @@ def test_other_things_that_are_no_tables(tmp_path, frame):
 
 
 def test_a_file_that_is_too_big_is_not_read(tmp_path, frame, monkeypatch):
-    monkeypatch.setattr(_files, "available_memory", lambda: 1000)
+    monkeypatch.setattr(_frames, "available_memory", lambda: 1000)
     np.savez(tmp_path / "t.npz", x=np.zeros((100, 9)), y=np.arange(100))
     for path in (write(frame, tmp_path / "t.csv"), tmp_path / "t.npz"):
         with pytest.raises(ValueError, match=r"would take about .* GB .* smaller file"):
             read_table(path, "age")
     monkeypatch.undo()
-    assert _files.available_memory() > 2**20
+    assert _frames.available_memory() > 2**20
     monkeypatch.setattr(_memory, "process_memory", lambda: 1000)  # that of a container
-    assert _files.available_memory() == 1000
+    assert _frames.available_memory() == 1000
 
 
 def test_pandas_is_named_where_it_is_missing(tmp_path, frame, monkeypatch):

@@ -16,7 +16,7 @@ from sources.made_up import NAMES, SOURCES, annotated, counts, every_source, in_
 from svnn import SVNNRegressor
 from svnn.covariance import ACV, AdaptiveThreshold, GraphicalLasso, HardThreshold, SampleCovariance, SoftThreshold
 from svnn.sources import _table as tables
-from svnn.sources._sparse import SparseTable
+from svnn.sources._stored import SparseTable
 
 ESTIMATORS = [
     HardThreshold(),

@@ -13,8 +13,8 @@ from svnn.covariance import HardThreshold
 from svnn.graphs import correlation_graph
 from svnn.sources import Table, as_table, open_table
 from svnn.sources import _table as tables
-from svnn.sources._arrays import ArrayTable
-from svnn.sources._sparse import StoredSparse
+from svnn.sources._stored import StoredSparse
+from svnn.sources._table import ArrayTable
 
 
 @pytest.fixture

@@ -7,13 +7,17 @@ the signal when a signal stopped the run. This file imports nothing slow, so tha
 from __future__ import annotations
 
 import os
+import signal
 import sys
+from collections.abc import Iterator
+from contextlib import contextmanager
+from types import FrameType
 
-from svnn.cli._interrupts import leave_at_once
+_SIGNALS = (signal.SIGINT, signal.SIGTERM)
 
 
 def main() -> None:
-    """Run the command line. An error is told in one line, without a stack trace."""
+    """Run the command line. An error is one line, without a stack trace."""
     leave_at_once()
     from svnn.cli._commands import app
 
@@ -41,3 +45,41 @@ def _complain(error: Exception) -> int:
     if not isinstance(error, BrokenPipeError):
         print(f"svnn: {error}", file=sys.stderr)
     return 1
+
+
+# -- Ctrl-C (SIGINT) and SIGTERM: before the work begins they end the program at once, later in good order ----------
+
+
+class Stopped(KeyboardInterrupt):
+    """A signal arrived during the work; ``args[0]`` is its number."""
+
+
+def leave_at_once() -> None:
+    """Make a signal end the process at once.
+
+    This is for the time of imports. Nothing can be lost then, and some modules turn an exception that interrupts their
+    import into another one.
+    """
+    for each in _SIGNALS:
+        signal.signal(each, _leave)
+
+
+@contextmanager
+def stopping_in_order() -> Iterator[None]:
+    """Make a signal raise an exception, so that results are kept and processes end; a second one ends all at once."""
+    before = {each: signal.signal(each, _stop) for each in _SIGNALS}
+    try:
+        yield
+    finally:
+        for each, handler in before.items():
+            signal.signal(each, handler)
+
+
+def _leave(number: int, frame: FrameType | None) -> None:
+    os.write(2, b"svnn: stopped.\n")
+    os._exit(128 + number)
+
+
+def _stop(number: int, frame: FrameType | None) -> None:
+    leave_at_once()
+    raise Stopped(number)

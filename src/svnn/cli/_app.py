@@ -11,7 +11,7 @@ from typing import Annotated
 import typer
 
 from svnn import __version__
-from svnn.cli._interrupts import Stopped, stopping_in_order
+from svnn.cli import Stopped, stopping_in_order
 
 app = typer.Typer(
     help="Sparse covariance neural networks: from a table to an answer, and every figure and table of the paper.",

@@ -1,13 +1,15 @@
-"""``svnn compare`` and ``svnn demo``: which model suits a table, and does the covariance help?"""
+"""``svnn compare``, ``demo`` and ``advise``: which model suits a table, and which covariance?"""
 
 from __future__ import annotations
 
 from importlib.util import find_spec
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
+from svnn._jobs import check_run, cores
+from svnn._progress import console, progress_bar
 from svnn.cli._app import (
     Covariance,
     Drop,
@@ -29,9 +31,12 @@ from svnn.cli._app import (
 )
 
 if TYPE_CHECKING:
+    from rich.progress import Progress
     from rich.table import Table as ScreenTable
 
-    from svnn.comparison import Comparison, Table
+    from svnn.comparison import Comparison, Dataset
+    from svnn.comparison._compare import Callback
+    from svnn.comparison._plan import Plan
 
 Quick = Annotated[bool, typer.Option("--quick", help="One round of five folds instead of five rounds.")]
 
@@ -50,14 +55,15 @@ def demo(
     wavelengths help to tell?
     """
     with checking():
-        _check(out, seed, jobs)
-        from svnn.comparison import Table
+        check_run(seed, jobs, out)
+        from svnn.comparison import Dataset
         from svnn.datasets import load_tecator
 
-        data = load_tecator("fat")
+        meat = load_tecator("fat")
         name = "Tecator (fat in meat)"
-        table = Table(data.X, data.y, None, data.feature_names, "regression", "fat", name, ())
-    _compare(table, out, quick, seed, jobs, json_)
+        data = Dataset(meat.X, meat.y, None, meat.feature_names, "regression", "fat", name, ())
+        plan = _plan(data, quick, seed)
+    _measure(plan, data, out, jobs, None, json_)
     if not json_:
         typer.echo(
             "\nIn comparison.png a dot is the mean error of a model on rows that it was not trained on, and its line\n"
@@ -92,106 +98,132 @@ def compare(
     comparison.png, and a report.
     """
     with checking():
-        _check(out, seed, jobs)
+        check_run(seed, jobs, out)
         from svnn.comparison import read_table
-        from svnn.comparison._covariance import check_covariance
-        from svnn.comparison._names import DEFAULT
-        from svnn.comparison._scores import Problem
-        from svnn.comparison._splits import splits
 
-        table = read_table(file, target, group, task, drop=parts(drop))
-        of = Problem.of(table.X, table.y, table.groups, table.task, quick, seed)
-        list(splits(of.how, of.y, of.groups, of.task, seed))  # what cannot be split is an error here
-        if covariance != DEFAULT:
-            check_covariance(covariance, of)
-        folder = out if out or json_ else Path("runs/compare") / table.name
-        _check(folder, seed, jobs)
+        data = read_table(file, target, group, task, drop=parts(drop))
+        plan = _plan(data, quick, seed, covariance)
+        folder = out if out or json_ else Path("runs/compare") / data.name
+        check_run(seed, jobs, folder)
         if scheduler is not None:
             from svnn._cluster import check_scheduler
 
             check_scheduler(scheduler)
-    _compare(table, folder, quick, seed, jobs, json_, scheduler, covariance)
+    _measure(plan, data, folder, jobs, scheduler, json_)
 
 
-def _check(out: Path | None, seed: int, jobs: int | None) -> None:
-    from svnn._jobs import check_seed
-    from svnn.paper.experiments._runner import check_folder
-
-    check_seed(seed)
-    if jobs is not None and jobs < 1:
-        raise ValueError(f"--jobs must be at least 1, got {jobs}.")
-    if out is not None:
-        check_folder(out)
-
-
-def _compare(
-    table: Table,
-    folder: Path | None,
-    quick: bool,
-    seed: int,
-    jobs: int | None,
-    json_: bool,
-    scheduler: str | None = None,
-    covariance: str = "hard",
+@app.command()
+def advise(
+    file: File,
+    target: Annotated[
+        str | None, typer.Option(help="The column to predict. With it covariances are ranked by prediction.")
+    ] = None,
+    group: Group = None,
+    task: Task = None,
+    drop: Drop = None,
+    seed: Seed = 0,
+    jobs: Jobs = None,
+    json_: Json = False,
 ) -> None:
-    """Measure, print, and write."""
+    """Recommend a covariance for a table, and say why.
+
+    With --target networks with each of several covariances, and without edges, predict rows that were held out. Without
+    it estimates are compared with the covariance of such rows, which cannot say whether predictions get better.
+    """
+    with checking():
+        check_run(seed, jobs)
+        from svnn.comparison import _advisor, read_table
+        from svnn.comparison._models import complete
+
+        if target is None and (group is not None or task is not None):
+            raise ValueError("--group and --task need --target, the column to predict.")
+        data = read_table(file, target, group, task, drop=parts(drop))
+        rows, features = data.X.shape
+        if target is not None:
+            plan = _advisor.plan_advice(data.X, data.y, data.groups, data.task, seed=seed)
+        elif rows < 10 or features < 2:
+            raise ValueError(f"{file} has {rows} rows and {features} features; advice needs at least 10 and 2.")
+    say_notes(data.notes, quiet=json_)
+    with working():
+        advice: Any
+        if target is not None:
+            with progress_bar() as bar:
+                advice = _advisor.advise(plan, target, jobs or cores(), _shown(bar))
+            more = {"settings": advice.comparison.to_dict(seconds=False)["settings"]}
+            said = {"recommended": advice.covariance, "reasons": list(advice.reasons)}
+        else:
+            from svnn.stability import advise as advise_by_covariance
+
+            advice = advise_by_covariance(complete(data.X, data.X)[0], random_state=seed)
+            more = {}
+            said = {"looks": advice.looks, "recommended": advice.label, "reasons": list(advice.reasons)}
+    if json_:
+        say_json({**said, "table": [dict(row) for row in advice.table], **more, "notes": data.notes})
+    else:
+        typer.echo(str(advice))
+
+
+def _plan(data: Dataset, quick: bool, seed: int, covariance: str = "hard") -> Plan:
+    """Return the plan of a comparison, or raise an error where the table cannot be compared."""
+    from svnn.comparison._compare import with_models
+    from svnn.comparison._plan import prepare
+
+    plan = prepare(data.X, data.y, data.groups, data.task, quick, seed)
+    return with_models(plan, covariance=covariance, notes=data.notes)
+
+
+def _shown(bar: Progress) -> Callback:
+    """Return a callback that moves a bar after every fit."""
+    shown = bar.add_task("starting", total=None)
+    return lambda done, total, model: bar.update(shown, total=total, completed=done, description=model)
+
+
+def _measure(
+    plan: Plan, data: Dataset, folder: Path | None, jobs: int | None, scheduler: str | None, json_: bool
+) -> None:
+    """Run a plan, print the result, and write it."""
     from rich.progress import TextColumn, TimeRemainingColumn
 
-    from svnn._progress import console, progress_bar
-    from svnn.comparison import compare
-    from svnn.paper.experiments._reproduce import cores
+    from svnn.comparison._compare import run
 
-    say_notes(table.notes, quiet=json_)
+    say_notes(plan.notes, quiet=json_)
     with working():
         with progress_bar(TextColumn("left"), TimeRemainingColumn()) as bar:
-            task = bar.add_task("starting", total=None)
-            found = compare(
-                table.X,
-                table.y,
-                groups=table.groups,
-                task=table.task,
-                quick=quick,
-                random_state=seed,
-                n_jobs=jobs or (cores() if scheduler is None else None),
-                scheduler=scheduler,
-                covariance=covariance,
-                callback=lambda done, total, model: bar.update(task, total=total, completed=done, description=model),
-                name=table.name,
-                notes=table.notes,
-            )
-        say_notes(found.notes[len(table.notes) :], quiet=json_)
+            n_jobs = jobs or (cores() if scheduler is None else None)
+            result = run(plan, data.name, n_jobs, scheduler, _shown(bar))
+        say_notes(result.notes[len(plan.notes) :], quiet=json_)
         if json_:
-            say_json(found.to_dict(seconds=False))
+            say_json(result.to_dict(seconds=False))
         else:
             screen = console()
-            screen.print(_screen_table(found))
-            for sentence in found.sentences():
+            screen.print(_screen_table(result))
+            for sentence in result.sentences():
                 screen.print(sentence, markup=False, highlight=False)
         if folder is not None:
-            written = _write(folder, found, table, seed)
+            written = _write(folder, result, plan, data)
             if not json_:
                 typer.echo("Wrote " + ", ".join(str(path) for path in written))
 
 
-def _screen_table(found: Comparison) -> ScreenTable:
+def _screen_table(result: Comparison) -> ScreenTable:
     """Return the scores as a table for the terminal; the best is bold, and ours has an arrow."""
     from rich import box
     from rich.table import Table
     from rich.text import Text
 
-    from svnn.comparison._names import OURS
+    from svnn.comparison._models import OURS
 
-    groups = "" if found.n_groups is None else f" in {found.n_groups} groups"
-    title = f"{found.name}: {found.n_samples} rows{groups}, {found.n_features} features, {found.n_splits} splits"
+    groups = "" if result.n_groups is None else f" in {result.n_groups} groups"
+    title = f"{result.name}: {result.n_samples} rows{groups}, {result.n_features} features, {result.n_splits} splits"
     table = Table(title=Text(title), title_justify="left", box=box.SIMPLE_HEAD, pad_edge=False)
     table.add_column("")
     table.add_column("model")
-    best = found.best()
-    for column in (f"{found.metric}, lower is better", "± (95 %)", f"p against {best}", "fit (s)"):
+    best = result.best()
+    for column in (f"{result.metric}, lower is better", "± (95 %)", f"p against {best}", "fit (s)"):
         table.add_column(column, justify="right")
-    for model, values in found.seconds.items():
-        mean, low, _ = found.interval(model)
-        p = "" if model == best else _p(found.paired_test(model, best).p)
+    for model, values in result.seconds.items():
+        mean, low, _ = result.interval(model)
+        p = "" if model == best else _p(result.paired_test(model, best).p)
         cells = ("→" if model == OURS else "", model, f"{mean:.3f}", f"{mean - low:.3f}", p, f"{values.mean():.2f}")
         table.add_row(*cells, style="bold" if model == best else None)
     return table
@@ -201,35 +233,31 @@ def _p(p: float) -> str:
     return "< 0.001" if p < 0.001 else f"{p:.3f}"
 
 
-def _write(folder: Path, found: Comparison, table: Table, seed: int) -> list[Path]:
-    """Write the scores, the report, and the picture where matplotlib is there."""
+def _write(folder: Path, result: Comparison, plan: Plan, data: Dataset) -> list[Path]:
+    """Write the scores, the picture where matplotlib is there, and the report.
+
+    The report shows a network that was trained on the rows of one split, on the other rows.
+    """
+    from svnn.comparison import plot
+    from svnn.comparison._models import DEFAULT, OURS, build, complete, fit
+    from svnn.reporting import write_report
+
     folder.mkdir(parents=True, exist_ok=True)
-    written = [folder / "scores.csv", folder / "comparison.json"]
-    found.to_csv(written[0])
-    found.to_json(written[1])
+    scores, values, picture, report = (
+        folder / name for name in ("scores.csv", "comparison.json", "comparison.png", "report.html")
+    )
+    result.to_csv(scores)
+    result.to_json(values)
+    written = [scores, values]
     if find_spec("matplotlib") is None:
         complain('no picture, because matplotlib is missing: pip install "svnn[compare]".', "yellow")
     else:
-        from svnn.comparison import plot
-
-        plot(found, folder / "comparison.png")
-        written.append(folder / "comparison.png")
-    return [*written, _write_report(folder / "report.html", found, table, seed)]
-
-
-def _write_report(path: Path, found: Comparison, table: Table, seed: int) -> Path:
-    """Write the report, with a network that was trained on the rows of one split and looks at the other rows."""
-    from svnn.comparison._fits import complete
-    from svnn.comparison._models import build, fit
-    from svnn.comparison._names import DEFAULT, OURS
-    from svnn.comparison._splits import plan, splits
-    from svnn.reporting import write_report
-
-    how = plan(table.y, table.groups, table.task, quick=True)
-    train, test = next(splits(how, table.y, table.groups, table.task, seed))
-    X_train, X_test = complete(table.X[train], table.X[test])
-    model = build(OURS, table.task, table.X.shape[1], seed, how.group_folds)
-    model.set_params(covariance=found.settings.get("covariance", DEFAULT))
-    fit(model, X_train, table.y[train], None if table.groups is None else table.groups[train])
-    write_report(path, comparison=found, model=model, X=X_test, y=table.y[test], names=table.names)
-    return path
+        plot(result, picture)
+        written.append(picture)
+    train, test = plan.splits[0]
+    X_train, X_test = complete(data.X[train], data.X[test])
+    model = build(OURS, data.task, data.X.shape[1], plan.seed, plan.group_folds)
+    model.set_params(covariance=result.settings.get("covariance", DEFAULT))
+    fit(model, X_train, data.y[train], None if data.groups is None else data.groups[train])
+    write_report(report, comparison=result, model=model, X=X_test, y=data.y[test], names=data.names)
+    return [*written, report]

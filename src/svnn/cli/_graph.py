@@ -38,10 +38,10 @@ def graph(
         Path,
         typer.Option(help="Where the edges go: .parquet, .csv, .npz (the matrix), or a new folder for Parquet files."),
     ],
-    top_k: Annotated[int | None, typer.Option(help="Keep the so many largest of every feature.")] = None,
+    top_k: Annotated[int | None, typer.Option(help="Keep this number of correlations of every feature.")] = None,
     density: Annotated[float | None, typer.Option(help="Keep this share of all pairs.")] = None,
     threshold: Annotated[float | None, typer.Option(help="Keep correlations of at least this size.")] = None,
-    edges: Annotated[int | None, typer.Option(help="Keep so many pairs.")] = None,
+    edges: Annotated[int | None, typer.Option(help="Keep this number of pairs.")] = None,
     correlation: Annotated[str, typer.Option(help="pearson, spearman (of ranks) or biweight (robust).")] = "pearson",
     layer: Annotated[str | None, typer.Option(help="The layer of an AnnData file. By default X.")] = None,
     dataset: Annotated[str | None, typer.Option(help="The array in an HDF5, Zarr or NPZ file.")] = None,
@@ -60,18 +60,19 @@ def graph(
     """
     with checking(), _named_as_options():
         _check_choice(top_k=top_k, density=density, threshold=threshold, edges=edges)
-        from svnn.graphs._reading import open_with_notes
         from svnn.graphs._writer import check_target
+        from svnn.sources import open_table
 
         check_target(out)
-        no_notes: list[str] = []
+        table: Any
         if scheduler is not None:
             from svnn._cluster import check_scheduler
 
             check_scheduler(scheduler)
-            table, notes = _lazy(file, layer, dataset, parts(drop)), no_notes
+            table = _lazy(file, layer, dataset, parts(drop))
         else:
-            table, notes = open_with_notes(file, layer=layer, dataset=dataset, drop=parts(drop))
+            table = open_table(file, layer=layer, dataset=dataset, drop=parts(drop))
+        notes = list(getattr(table, "notes", ()))
     say_notes(notes, quiet=json_)
     with working(), checking(), _named_as_options(), _on_cluster(scheduler):
         from svnn.graphs import correlation_graph
@@ -157,7 +158,7 @@ def _named_as_options() -> Iterator[None]:
 
 
 def _summary(found: Graph) -> dict[str, Any]:
-    """Return what is said of a graph."""
+    """Return the facts about a graph that are printed."""
     import numpy as np
 
     degrees = found.degrees

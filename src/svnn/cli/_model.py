@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
+from svnn._jobs import check_run
 from svnn.cli._app import (
     Covariance,
     Drop,
@@ -49,11 +50,10 @@ def fit(
 ) -> None:
     """Fit an S-VNN to a table and keep it in a file."""
     with checking():
-        from svnn._jobs import check_seed
         from svnn.comparison import read_table
-        from svnn.comparison._covariance import check_name
+        from svnn.comparison._compare import check_name
 
-        check_seed(seed)
+        check_run(seed)
         check_file(out)
         table = read_table(file, target, group, task, drop=parts(drop))
         check_name(covariance, table.X.shape[1])
@@ -62,7 +62,7 @@ def fit(
         import pandas as pd
 
         from svnn import SVNNClassifier, SVNNRegressor
-        from svnn.comparison._fits import complete
+        from svnn.comparison._models import complete
 
         X, _ = complete(table.X, table.X)
         network = SVNNRegressor if table.task == "regression" else SVNNClassifier
@@ -124,9 +124,7 @@ def stability(
     Half of the rows of the table are drawn from, the other half is predicted. A change of 0 is no change.
     """
     with checking():
-        from svnn._jobs import check_seed
-
-        check_seed(seed)
+        check_run(seed)
         if repeats < 1:
             raise ValueError(f"--repeats must be at least 1, got {repeats}.")
         network, X = _read(model, file, out)
@@ -151,7 +149,7 @@ def stability(
 def explain(
     model: Model,
     file: File,
-    top: Annotated[int, typer.Option(help="So many features are shown.")] = 20,
+    top: Annotated[int, typer.Option(help="The number of features to show.")] = 20,
     out: Annotated[Path | None, typer.Option(help="The CSV file for the contributions of every row.")] = None,
     json_: Json = False,
 ) -> None:
@@ -199,18 +197,18 @@ def _loaded(model: Path) -> Any:
 
 def _read(model: Path, file: str, out: Path | None) -> tuple[Any, np.ndarray]:
     """Return the model, and the columns of the table that it was fitted with."""
-    from svnn.comparison._table import read_all_features, read_features
+    from svnn.comparison import read_table
 
     if out is not None:
         check_file(out)
     network = _loaded(model)
     names = getattr(network, "feature_names_in_", None)
     if names is not None:
-        return network, read_features(file, [str(name) for name in names])
-    X, found, _ = read_all_features(file)
-    if len(found) != network.n_features_in_:
+        return network, read_table(file, names=[str(name) for name in names]).X
+    X = read_table(file).X
+    if X.shape[1] != network.n_features_in_:
         raise ValueError(
-            f"{file} has {len(found)} columns of numbers, but the model was fitted with {network.n_features_in_}."
+            f"{file} has {X.shape[1]} columns of numbers, but the model was fitted with {network.n_features_in_}."
         )
     return network, X
 
@@ -227,7 +225,7 @@ def _filled(X: np.ndarray) -> np.ndarray:
     """Fill in missing values with medians, and say so."""
     import numpy as np
 
-    from svnn.comparison._fits import complete
+    from svnn.comparison._models import complete
 
     if np.isnan(X).any():
         complain("missing values are taken to be the medians of the table.", "yellow")

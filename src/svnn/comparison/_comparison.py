@@ -1,4 +1,4 @@
-"""What a comparison found: the scores of all models on the same splits, and what may be concluded from them."""
+"""The result of a comparison: the scores of all models on the same splits, and tests of their differences."""
 
 from __future__ import annotations
 
@@ -51,6 +51,11 @@ class PairedTest(NamedTuple):
     high: float
     p: float
 
+    @property
+    def clear(self) -> bool:
+        """Whether the difference is more than chance."""
+        return self.p < ALPHA
+
 
 @dataclass(frozen=True, eq=False)
 class Comparison:
@@ -59,7 +64,7 @@ class Comparison:
     Attributes
     ----------
     name : str
-        What the table is called.
+        The name of the table.
     task : {"regression", "classification"}
     metric : {"MAE", "error (%)"}
         The score. Lower is better.
@@ -93,13 +98,13 @@ class Comparison:
     --------
     >>> import numpy as np
     >>> scores = {"S-VNN": np.array([1.0, 1.2, 1.1, 1.1]), "ridge": np.array([2.0, 2.3, 2.1, 2.2])}
-    >>> found = Comparison("meat", "regression", "MAE", scores, {}, 40, 5, None, {"folds": 4, "repeats": 1})
-    >>> found.best(), round(found.means()["ridge"], 3)
+    >>> result = Comparison("meat", "regression", "MAE", scores, {}, 40, 5, None, {"folds": 4, "repeats": 1})
+    >>> result.best(), round(result.means()["ridge"], 3)
     ('S-VNN', 2.15)
-    >>> test = found.paired_test("S-VNN", "ridge")
+    >>> test = result.paired_test("S-VNN", "ridge")
     >>> bool(test.high < 0), bool(test.p < 0.01)
     (True, True)
-    >>> print(found.sentences()[2])
+    >>> print(result.sentences()[2])
     Use this network here: every other kind of model is clearly worse, the nearest being ridge with 2.15.
     """
 
@@ -130,12 +135,12 @@ class Comparison:
 
     def interval(self, model: str) -> Interval:
         """Return the mean score of a model with its 95 % interval."""
-        mean, half, _ = self._summary(self.scores[self._known(model)])
+        mean, half, _ = self._tested(model)
         return Interval(mean, mean - half, mean + half)
 
     def paired_test(self, a: str, b: str) -> PairedTest:
         """Return the difference of two models, its interval, and the p of the corrected resampled t-test."""
-        mean, half, p = self._summary(self.scores[self._known(a)] - self.scores[self._known(b)])
+        mean, half, p = self._tested(a, b)
         return PairedTest(mean, mean - half, mean + half, p)
 
     def sentences(self) -> tuple[str, str, str]:
@@ -144,14 +149,14 @@ class Comparison:
         Which model is best, and is that more than chance? Does the covariance help? Should one use this network here,
         or a simpler model?
         """
-        from svnn.comparison._sentences import sentences
+        from svnn.comparison import _sentences as say
 
-        return sentences(self)
+        return say.which_is_best(self), say.does_the_covariance_help(self), say.what_to_use(self)
 
     def to_dict(self, *, seconds: bool = True) -> dict[str, Any]:
-        """Return all that was found as lists, numbers and text; without ``seconds`` the same seed gives the same."""
+        """Return the result as lists, numbers and text; without ``seconds`` the same seed gives the same."""
         best = self.best()
-        found: dict[str, Any] = {
+        return {
             "name": self.name,
             "task": self.task,
             "metric": self.metric,
@@ -172,7 +177,6 @@ class Comparison:
             "settings": dict(self.settings),
             "notes": list(self.notes),
         }
-        return found
 
     def to_json(self, path: str | os.PathLike[str] | None = None) -> str:
         """Return :meth:`to_dict` as JSON text, and write it to ``path`` where one is given."""
@@ -187,13 +191,12 @@ class Comparison:
             writer.writerows([model, split, float(value)] for split, value in enumerate(values))
         return _written(text.getvalue(), path)
 
-    def _known(self, model: str) -> str:
-        if model not in self.scores:
-            raise ValueError(f"model must be one of {', '.join(self.scores)}, got {model!r}.")
-        return model
-
-    def _summary(self, values: np.ndarray) -> tuple[float, float, float]:
-        """Return the mean, half of its interval, and the p of a mean of zero."""
+    def _tested(self, model: str, other: str | None = None) -> tuple[float, float, float]:
+        """Return the mean score of a model, or its difference to another, half of its interval, and the p of zero."""
+        for name in (model, other):
+            if name is not None and name not in self.scores:
+                raise ValueError(f"model must be one of {', '.join(self.scores)}, got {name!r}.")
+        values = self.scores[model] - (0 if other is None else self.scores[other])
         n, mean = len(values), float(np.mean(values))
         if n < 2:
             return mean, float("nan"), float("nan")

@@ -6,10 +6,14 @@ as people do, the folds and svnn's validation rows hold whole groups.
 
 from __future__ import annotations
 
+import time
+import warnings
 from collections.abc import Mapping
+from functools import cache
 from typing import Any
 
 import numpy as np
+import torch
 from sklearn.compose import TransformedTargetRegressor
 from sklearn.cross_decomposition import PLSRegression
 from sklearn.discriminant_analysis import LinearDiscriminantAnalysis
@@ -22,6 +26,7 @@ from sklearn.ensemble import (
 )
 from sklearn.gaussian_process import GaussianProcessRegressor
 from sklearn.gaussian_process.kernels import RBF, ConstantKernel, WhiteKernel
+from sklearn.impute import SimpleImputer
 from sklearn.linear_model import LogisticRegression, Ridge, RidgeCV
 from sklearn.model_selection import GridSearchCV, GroupKFold, KFold, StratifiedKFold
 from sklearn.neighbors import KNeighborsClassifier
@@ -29,15 +34,38 @@ from sklearn.neural_network import MLPClassifier, MLPRegressor
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
 from sklearn.svm import SVC, SVR
+from threadpoolctl import threadpool_limits
 
-from svnn.comparison._names import CONTROL, DENSE, FLOOR, OURS, REGRESSION
+from svnn._jobs import Row
 from svnn.estimators import SVNNClassifier, SVNNRegressor
+from svnn.sources._dataset import CLASSIFICATION, REGRESSION
+
+#: The scores; the lower the better.
+METRICS: Mapping[str, str] = {REGRESSION: "MAE", CLASSIFICATION: "error (%)"}
+
+#: svnn as it comes; the same network without a covariance; the same on the dense sample covariance.
+OURS, CONTROL, DENSE = "S-VNN", "without edges", "VNN"
+#: The covariance of our network where none is named.
+DEFAULT = "hard"
+#: The model that knows nothing but the targets.
+FLOOR: Mapping[str, str] = {REGRESSION: "always the mean", CLASSIFICATION: "always the largest class"}
+#: The models of a comparison, in the order of its table.
+MODELS: Mapping[str, tuple[str, ...]] = {
+    REGRESSION: (OURS, CONTROL, DENSE, "ridge", "SVM", "boosting", "GP", FLOOR[REGRESSION]),
+    CLASSIFICATION: (OURS, CONTROL, DENSE, "logistic", "SVM", "boosting", "LDA", FLOOR[CLASSIFICATION]),
+}
+#: From the simplest model to the least simple one: of models that are equally good, the first one is to be used.
+SIMPLEST_FIRST = (
+    *FLOOR.values(),
+    *("ridge", "logistic", "LDA", "SVM", "GP", "boosting"),
+    *(CONTROL, DENSE, OURS),
+)
 
 #: What sets svnn's three networks apart.
 NETWORKS: Mapping[str, Mapping[str, Any]] = {OURS: {}, CONTROL: {"order": 0}, DENSE: {"covariance": "sample"}}
 COMPONENTS = (1, 2, 3, 5, 8, 12, 16, 20)
 NEIGHBOURS = (1, 3, 5, 7, 11, 15)
-#: The MLP gets as many epochs, and as much patience, as svnn has.
+#: The MLP gets as many epochs, and as much patience, as the S-VNN.
 MLP = {"early_stopping": True, "n_iter_no_change": 100, "max_iter": 1000}
 PENALTIES = np.logspace(-6, 6, 25)
 
@@ -76,8 +104,12 @@ def build(name: str, task: str, features: int, seed: int, group_folds: int | Non
         kernel = ConstantKernel() * RBF(features**0.5) + WhiteKernel()
         process = GaussianProcessRegressor(kernel, normalize_y=True, n_restarts_optimizer=1, random_state=seed)
         return make_pipeline(StandardScaler(), process)
+    gammas = [0.01 / features, 0.1 / features, 1 / features]  # the last is scikit-learn's for standardised features
     searched: dict[str, tuple[Any, dict[str, list[Any]]]] = {
-        "SVM": (SVR() if regression else SVC(), {"C": [0.1, 1, 10, 100, 1000], "gamma": _gammas(features)}),
+        "SVM": (
+            SVR() if regression else SVC(),
+            {"C": [0.1, 1, 10, 100, 1000], "gamma": gammas},
+        ),
         "PLS": (PLSRegression(), {"n_components": [n for n in COMPONENTS if n <= features]}),
         "ridge": (Ridge(), {"alpha": PENALTIES.tolist()}),
         "logistic": (LogisticRegression(max_iter=2000), {"C": [0.001, 0.01, 0.1, 1, 10, 100]}),
@@ -91,11 +123,6 @@ def fit(model: Any, X: np.ndarray, y: np.ndarray, groups: np.ndarray | None) -> 
     """Fit a model; those that hold out rows themselves are told which belong together."""
     holds_out = isinstance(model, GridSearchCV | SVNNClassifier | SVNNRegressor)
     return model.fit(X, y, **({"groups": groups} if holds_out and groups is not None else {}))
-
-
-def _gammas(features: int) -> list[float]:
-    """Return scikit-learn's default for standardised features, 1 / N, and two smaller values."""
-    return [0.01 / features, 0.1 / features, 1 / features]
 
 
 def _scaled(model: Any) -> Any:
@@ -117,3 +144,61 @@ def _searched(model: Any, grid: dict[str, list[Any]], task: str, seed: int, grou
         cv=folds(5, shuffle=True, random_state=seed) if group_folds is None else GroupKFold(group_folds),
         scoring="neg_mean_absolute_error" if task == REGRESSION else "accuracy",
     )
+
+
+def fit_and_score(
+    model: str,
+    split: int,
+    *,
+    X: np.ndarray,
+    y: np.ndarray,
+    groups: np.ndarray | None,
+    train: np.ndarray,
+    test: np.ndarray,
+    task: str,
+    seed: int,
+    group_folds: int | None,
+    builds: str | None = None,
+    parameters: Mapping[str, Any] | None = None,
+) -> list[Row]:
+    """Fit a model on the training rows, and return its score on the test rows and the processor time of the fit.
+
+    ``builds`` is the name of the model for :func:`build` where it is not ``model``, and ``parameters`` are those in
+    which it differs. Missing values on both sides are filled in with the medians of the training rows.
+    """
+    threads = torch.get_num_threads()
+    torch.set_num_threads(1)
+    try:
+        with threadpool_limits(1), warnings.catch_warnings():
+            warnings.simplefilter("ignore")
+            X_train, X_test = complete(X[train], X[test])
+            name = builds or model
+            if name in NETWORKS:
+                _load_kernels(name, task, min(X.shape[1], 1200))
+            estimator = build(name, task, X.shape[1], seed, group_folds)
+            if parameters:
+                estimator.set_params(**parameters)
+            start = time.process_time()
+            fit(estimator, X_train, y[train], None if groups is None else groups[train])
+            seconds = time.process_time() - start
+            predicted = np.ravel(estimator.predict(X_test))
+    finally:
+        torch.set_num_threads(threads)
+    error = np.abs(predicted - y[test]) if task == REGRESSION else 100.0 * (predicted != y[test])
+    return [{"score": float(error.mean()), "fit_seconds": seconds}]
+
+
+def complete(train: np.ndarray, test: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    """Fill in missing values; nothing is learned from the test rows."""
+    if np.isfinite(train).all() and np.isfinite(test).all():
+        return train, test
+    imputer = SimpleImputer(strategy="median", keep_empty_features=True).fit(train)
+    return imputer.transform(train), imputer.transform(test)
+
+
+@cache
+def _load_kernels(model: str, task: str, features: int) -> None:
+    """Train for a moment, so that loading or compiling the kernels is not part of the time of a fit."""
+    rng = np.random.default_rng(0)
+    y = np.arange(24) % 2
+    build(model, task, features, 0).set_params(max_epochs=2).fit(rng.standard_normal((24, features)), y)

@@ -7,7 +7,7 @@ import warnings
 from typing import TYPE_CHECKING
 
 from svnn.comparison._comparison import Comparison
-from svnn.comparison._names import CONTROL, DENSE, OURS
+from svnn.comparison._models import CONTROL, DENSE, OURS
 from svnn.plotting._style import plain, short_names
 
 if TYPE_CHECKING:

@@ -22,9 +22,8 @@ from svnn.functional.correlations import TRANSFORMED
 from svnn.functional.thresholds import pairs_for_density
 from svnn.graphs._files import write_edges
 from svnn.graphs._graph import Graph, as_graph, unique_names, with_matrix
-from svnn.graphs._reading import open_any
 from svnn.graphs._writer import EdgeWriter, check_target, streams
-from svnn.sources import Table, as_table
+from svnn.sources import Table, as_table, open_table
 
 if TYPE_CHECKING:
     from svnn.covariance.tiles import Observations, Tiles
@@ -188,7 +187,7 @@ def _hold(name: str, value: object, rule: Rule) -> None:
 def _columns(X: Any, layer: str | None, dataset: str | None, limit: int) -> tuple[Any, Any]:
     """Return the data as the tiles read it, and the names of its features, None where they have none."""
     if isinstance(X, (str, os.PathLike)):
-        X = open_any(X, layer=layer, dataset=dataset)
+        X = open_table(X, layer=layer, dataset=dataset)
         layer = None
     elif dataset is not None:
         raise ValueError(f"dataset={dataset!r} is for files; pass the array itself, or a path as X.")

@@ -1,8 +1,9 @@
-"""Tables that are not arrays in memory: HDF5, Zarr, AnnData, Parquet, sparse matrices, and files of all of these.
+"""Tables in files, and tables of other packages.
 
-:func:`as_table` takes objects, :func:`open_table` takes the names of files. Both return a :class:`Table`, which the
-covariance estimators and :func:`svnn.graphs.correlation_graph` read in pieces: a chunk of a file is read and unpacked
-once, and no more of the table is held than a limit of memory allows.
+:func:`open_table` opens files and :func:`as_table` takes objects that are not arrays in memory: HDF5, Zarr, AnnData,
+Parquet, sparse matrices. Both return a :class:`Table`, which the covariance estimators and
+:func:`svnn.graphs.correlation_graph` read in pieces: a chunk of a file is read and unpacked once, and no more of the
+table is in memory than a limit allows. :func:`svnn.comparison.read_table` reads samples and a target as arrays.
 """
 
 from svnn.sources._objects import as_table

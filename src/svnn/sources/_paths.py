@@ -1,4 +1,4 @@
-"""Files as tables: the ending of a name says what is in it. What cannot be read is one line."""
+"""Files as tables: the ending of the name tells the format. Every error is one line."""
 
 from __future__ import annotations
 
@@ -8,23 +8,23 @@ import zlib
 from collections.abc import Callable, Sequence
 from importlib import import_module
 from pathlib import Path
-from typing import Any, TypeAlias
+from typing import Any
 
 import numpy as np
 
-from svnn.sources._anndata import element_table, group_table, is_anndata_group
-from svnn.sources._arrays import ArrayTable
+from svnn.sources._dataset import read_table
+from svnn.sources._frames import TEXT, PathLike, titled
 from svnn.sources._memory import available_memory, check_memory, unpacked_size
-from svnn.sources._parquet import ArrowTable
-from svnn.sources._sparse import SparseTable
-from svnn.sources._table import Table, naming
-
-PathLike: TypeAlias = str | os.PathLike[str]
+from svnn.sources._objects import element_table, group_table, is_anndata_group
+from svnn.sources._stored import ArrowTable, SparseTable
+from svnn.sources._table import ArrayTable, Table, naming
 
 HDF5 = (".h5", ".hdf5", ".hdf", ".he5")
 PARQUET = (".parquet", ".pq")
-#: What files may be, for messages.
-FORMATS = ".npy, .npz, .h5ad, .h5 or .hdf5, .zarr, .parquet or a folder of Parquet files"
+#: Endings of files that are read as a whole.
+WHOLE = (*TEXT, ".gz", ".feather")
+#: The formats, for messages.
+FORMATS = ".npy, .npz, .h5ad, .h5 or .hdf5, .zarr, .parquet or a folder of Parquet files, or CSV"
 #: The arrays of an NPZ that may hold the names of columns.
 _NAMES = ("feature_names", "names", "columns")
 
@@ -32,19 +32,20 @@ _NAMES = ("feature_names", "names", "columns")
 def open_table(
     path: PathLike, *, layer: str | None = None, dataset: str | None = None, drop: Sequence[str] = ()
 ) -> Table:
-    """Open a file as a table that is read in pieces.
+    """Open a file as a table that is read in pieces, or as a whole where it is text.
 
     Parameters
     ----------
     path : str or path
         ``.npy``, ``.npz`` (of numpy, or a sparse matrix of scipy), ``.h5ad``, ``.h5`` or ``.hdf5``, ``.zarr``,
-        ``.parquet``, or a folder of Parquet files. ``"file.h5:name"`` names a dataset in a file.
+        ``.parquet``, a folder of Parquet files, CSV (``.csv``, ``.tsv``, ``.txt``, also ``.gz``) or ``.feather``.
+        ``"file.h5:name"`` names a dataset in a file, ``"-"`` is CSV from standard input.
     layer : str, optional
         The layer of an AnnData file; by default its ``X``.
     dataset : str, optional
         The array in an HDF5, Zarr or NPZ file; not needed where there is only one.
     drop : sequence of str, optional
-        Columns of Parquet files that are no features.
+        Columns of Parquet, CSV and Feather files that are not features.
 
     Returns
     -------
@@ -60,6 +61,8 @@ def open_table(
     >>> open_table(folder + "/X.npy")
     ArrayTable(4 samples, 2 features, float64)
     """
+    if os.fspath(path) == "-" or Path(path).suffix.lower() in WHOLE:
+        return _whole(path, layer, dataset, drop)
     where, dataset = _parted(path, dataset)
     if not where.exists():
         raise FileNotFoundError(f"{where}: there is no such file.")
@@ -82,6 +85,22 @@ def open_table(
     if kind not in openers:
         raise ValueError(f"{where} has the ending {where.suffix!r}, which is not known: save it as {FORMATS}.")
     return _reading(where, openers[kind])
+
+
+def _whole(path: PathLike, layer: str | None, dataset: str | None, drop: Sequence[str]) -> Table:
+    """Return the columns of a file of text; ``notes`` of the table says what was done to them."""
+    if layer is not None or dataset is not None:
+        raise ValueError(f"layers and datasets are in AnnData, HDF5, Zarr and NPZ files; this is {os.fspath(path)}.")
+    data = read_table(path, drop=drop)
+    lacking = [name for name, values in zip(data.names, data.X.T, strict=True) if np.isnan(values).any()]
+    if lacking:
+        raise ValueError(
+            f"{titled(path)} has missing values in {len(lacking)} of {len(data.names)} columns, the first of them "
+            f"{lacking[0]!r}; fill them in, or leave out these rows or columns."
+        )
+    table = ArrayTable(data.X, data.names)
+    table.notes = data.notes
+    return table
 
 
 def _parted(path: PathLike, dataset: str | None) -> tuple[Path, str | None]:

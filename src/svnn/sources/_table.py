@@ -26,19 +26,22 @@ class Block(NamedTuple):
 class Table(ABC):
     """Rows of samples and columns of features that are not an array in memory.
 
-    A kind of table implements :meth:`blocks`. Where it has a shorter way to its columns, as sparse ones have, it also
+    A subclass implements :meth:`blocks`. Where it has a shorter way to its columns, as sparse tables have, it also
     implements :meth:`columns`.
 
     Attributes
     ----------
     shape : (t, N)
     dtype : numpy.dtype
-        That of the values, in the byte order of this machine; only real numbers are let in.
+        That of the values, in the byte order of this machine; only real numbers are allowed.
     names : list of str, or None
         Names of the features, where they have some.
+    notes : tuple of str
+        What was done to the columns of a file to get there.
     """
 
     ndim = 2
+    notes: tuple[str, ...] = ()
 
     def __init__(self, shape: Sequence[int], dtype: Any, names: Sequence[object] | None = None) -> None:
         if len(shape) != 2:
@@ -102,8 +105,48 @@ class Table(ABC):
         return out.T
 
 
+class ArrayTable(Table):
+    """An array of two dimensions that is read when it is indexed, by whole chunks where it is stored in chunks.
+
+    A chunk is what a file compresses as one piece. Blocks consist of whole chunks, so each is read and unpacked once.
+    Where a band of chunks is too large for a block, as where every column is a chunk, blocks have some columns only.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> ArrayTable(np.zeros((5, 3))).stored(limit=10**6).shape
+    (5, 3)
+    """
+
+    def __init__(self, array: Any, names: Sequence[object] | None = None) -> None:
+        super().__init__(array.shape, array.dtype, names)
+        self._array = array
+        chunks = getattr(array, "chunks", None)
+        known = isinstance(chunks, tuple) and len(chunks) == 2 and all(isinstance(each, int) for each in chunks)
+        self._chunk: tuple[int, int] = chunks if known and chunks is not None else (1, max(self.shape[1], 1))
+
+    def blocks(self, size: int) -> Iterator[Block]:
+        (t, n), (height, width) = self.shape, self._chunk
+        band = max(height * n * self.dtype.itemsize, 1)
+        if band <= size or width >= n:
+            height, width = height * max(size // band, 1), max(n, 1)
+        else:
+            width *= max(size // (height * width * self.dtype.itemsize), 1)
+        for a in range(0, t, height):
+            rows = slice(a, min(a + height, t))
+            for b in range(0, n, width):
+                columns = slice(b, min(b + width, n))
+                with naming("X"):
+                    values = np.asarray(self._array[rows, columns], dtype=self.dtype)
+                yield Block(rows, columns, values)
+
+    def stored(self, limit: int) -> np.ndarray:
+        """Return the table: the array itself where it is one of numpy, such as a memory map."""
+        return self._array if isinstance(self._array, np.ndarray) else super().stored(limit)
+
+
 class Columns:
-    """Looks like an array of (t, N) to whoever asks for some of its columns, which are made when they are asked for.
+    """An array of shape (t, N) whose columns are made when they are indexed.
 
     Parameters
     ----------
@@ -138,12 +181,12 @@ class Columns:
 
 @contextmanager
 def naming(what: object) -> Iterator[None]:
-    """Make a ValueError of one line, which names a file, or the table "X", of whatever is wrong with it."""
+    """Turn every error about a file, or the table "X", into a ValueError of one line that names it."""
     try:
         yield
     except (ImportError, MemoryError):
         raise
-    except Exception as error:  # the packages have many kinds, and the formats have many ways to be damaged
+    except Exception as error:  # the packages raise many classes, and the formats have many ways to be damaged
         text = " ".join(str(error).split())[:300] or type(error).__name__
         raise ValueError(text if text.startswith(str(what)) else f"{what}: {text}") from None
 

@@ -14,15 +14,15 @@ from typing import IO, cast
 
 from svnn.sources._memory import check_memory
 
-#: About how many bytes of memory a byte of text becomes while a table of it is read. The numbers of short cells take as
-#: much memory as those of long ones, so a cell counts as at least this many bytes.
+#: Approximate bytes of memory for each byte of text while a table is read. The numbers of short cells take as much
+#: memory as those of long ones, so a cell counts as at least this many bytes.
 GROWTH, SHORTEST_CELL = 4, 6
 _SEPARATORS = (b",", b";", b"\t", b"|")
 _PIECE = 2**20
 
 
 class Text(io.TextIOBase):
-    """Text in UTF-8 that is read from its start to its end; what is wrong with it is one line.
+    """Text in UTF-8 that is read from its start to its end; every error is one line.
 
     Parameters
     ----------
@@ -48,12 +48,12 @@ class Text(io.TextIOBase):
 
     def first_line(self) -> str:
         """Return the first line that is not blank; it stays part of what :meth:`read` returns."""
-        while (found := re.search(r"([^\r\n]+)[\r\n]", self._held)) is None:
+        while (line := re.search(r"([^\r\n]+)[\r\n]", self._held)) is None:
             more = self._next(max(_PIECE, len(self._held)))
             if not more:
                 return self._held.strip("\r\n")
             self._held += more
-        return found[1]
+        return line[1]
 
     def readable(self) -> bool:
         """Return True."""
@@ -70,13 +70,19 @@ class Text(io.TextIOBase):
         return part or self._next(size)
 
     def _next(self, size: int) -> str:
-        """Return characters that have not been read yet; none at the end."""
+        """Return the next characters of the source, none at its end; a table of all so far has to fit in memory."""
         while True:
             try:
                 data = self._source.read(size)
             except (gzip.BadGzipFile, EOFError, zlib.error) as error:
                 raise self._unreadable(f"cannot be unpacked ({error}); get it again") from None
-            self._count(data)
+            self._size += len(data)
+            self._lines += data.count(b"\n")
+            for separator in _SEPARATORS:
+                self._cells[separator] += data.count(separator)
+            cells = self._lines + max(self._cells.values())
+            if self._free is not None:
+                check_memory(self._name, GROWTH * max(self._size, SHORTEST_CELL * cells), self._free)
             try:
                 text = self._decoder.decode(data, final=not data)
             except UnicodeDecodeError as error:
@@ -89,17 +95,6 @@ class Text(io.TextIOBase):
 
     def _unreadable(self, why: str) -> ValueError:
         return ValueError(f"{self._name} is not a readable table: it {why}.")
-
-    def _count(self, data: bytes) -> None:
-        """Raise an error where a table of what has been read so far does not fit in memory."""
-        self._size += len(data)
-        self._lines += data.count(b"\n")
-        for separator in _SEPARATORS:
-            self._cells[separator] += data.count(separator)
-        cells = self._lines + max(self._cells.values())
-        needed = GROWTH * max(self._size, SHORTEST_CELL * cells)
-        if self._free is not None:
-            check_memory(self._name, needed, self._free)
 
 
 @contextmanager

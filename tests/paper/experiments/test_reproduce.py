@@ -10,8 +10,6 @@ from svnn.paper.experiments import EXPERIMENTS
 from svnn.paper.experiments._reproduce import Prepared, Request, prepare, report, run_prepared
 from svnn.paper.experiments._runner import Outcome, Settings
 
-pytestmark = pytest.mark.usefixtures("quick_workers")
-
 QUICK = {"quick": True, "jobs": 1}
 
 

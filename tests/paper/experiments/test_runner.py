@@ -1,7 +1,6 @@
 from __future__ import annotations
 
 import json
-import multiprocessing
 import os
 import signal
 import subprocess
@@ -12,12 +11,10 @@ from dataclasses import asdict, replace
 import pytest
 import toys
 
-from svnn import _workers
 from svnn._jobs import Job, derive_seed
 from svnn.paper.experiments import _runner
 from svnn.paper.experiments._runner import RunFolder, Settings, run
 
-pytestmark = pytest.mark.usefixtures("quick_workers")
 SETTINGS = toys.ToySettings(repeats=2, pause=0.0)
 
 
@@ -134,9 +131,7 @@ def test_seeds_follow_from_names_alone():
     assert len({derive_seed(0, name, i) for name in "abc" for i in range(100)}) == 300
 
 
-def test_workers_use_one_thread_however_many_there_are(tmp_path, monkeypatch):
-    monkeypatch.setattr(_workers, "mp", multiprocessing)  # new processes, whose environment says so
-
+def test_workers_use_one_thread_however_many_there_are(tmp_path):
     def plan(settings, rows):
         return [Job(toys.threads, {"repeat": r}) for r in range(2)]
 

@@ -14,10 +14,10 @@ from typing import Any
 from rich.console import Console
 
 from svnn._cluster import Scheduler, check_scheduler
-from svnn._jobs import check_seed
+from svnn._jobs import check_run, cores
 from svnn._progress import console
 from svnn.paper.experiments import EXPERIMENTS
-from svnn.paper.experiments._runner import Outcome, RunFolder, Settings, check_folder, run
+from svnn.paper.experiments._runner import Outcome, RunFolder, Settings, run
 
 
 @dataclass(frozen=True)
@@ -50,22 +50,20 @@ def prepare(request: Request) -> list[Prepared]:
     """Check a request without writing anything, and return the experiments to run."""
     if request.name != "all" and request.name not in EXPERIMENTS:
         raise ValueError(f"{request.name!r} is not an experiment; `svnn reproduce --list` shows all of them.")
-    check_seed(request.seed)
-    if request.jobs is not None and request.jobs < 1:
-        raise ValueError(f"--jobs must be at least 1, got {request.jobs}.")
+    check_run(request.seed, request.jobs)
     if request.repeats is not None and request.repeats < 1:
         raise ValueError(f"--repeats must be at least 1, got {request.repeats}.")
     if missing := [package for package in ("pandas", "matplotlib") if find_spec(package) is None]:
         raise ImportError(f'`svnn reproduce` needs {" and ".join(missing)}: pip install "svnn[experiments]".')
     out = request.out or Path("runs/reproduce-quick" if request.quick else "runs/reproduce")
-    check_folder(out)
+    check_run(request.seed, request.jobs, out)
     prepared = [
         Prepared(name, module, settings, out / name)
         for name, module in _modules(request).items()
         if (settings := _settings(name, module, request)) is not None
     ]
     for each in prepared:
-        check_folder(each.folder)
+        check_run(request.seed, request.jobs, each.folder)
         if not request.fresh:  # better now than after hours of work on the first experiment
             RunFolder(each.folder).check(each.settings)
     if request.scheduler is not None:
@@ -184,8 +182,3 @@ def _print_failures(outcome: Outcome, folder: Path, screen: Console) -> None:
         key = ", ".join(f"{name}={value}" for name, value in failure.items() if name != "error")
         screen.print(f"  {key}: {failure['error']}", style="red", highlight=False, markup=False, soft_wrap=True)
     screen.print(f"  All errors are in {folder / 'results.jsonl'}", highlight=False, markup=False, soft_wrap=True)
-
-
-def cores() -> int:
-    """Return the number of processor cores that this process may use."""
-    return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1

@@ -7,7 +7,8 @@ import os
 import platform
 import sys
 import time
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Mapping
+from contextlib import closing
 from dataclasses import asdict, dataclass, field
 from datetime import UTC, datetime
 from itertools import product
@@ -18,11 +19,10 @@ from rich.progress import TextColumn, TimeRemainingColumn
 
 from svnn import __version__
 from svnn._cluster import Scheduler
-from svnn._cluster_jobs import workers as start_workers
-from svnn._jobs import Job, Row
+from svnn._jobs import Ended, Job, Row
 from svnn._progress import progress_bar
 from svnn._versions import versions
-from svnn._workers import Ended
+from svnn._workers import run_jobs
 
 #: Settings that only say which jobs there are. Where they change, the results of finished jobs can still be used.
 EXTENT = ("repeats", "datasets", "models")
@@ -121,25 +121,19 @@ def run(
             todo = [job for job in jobs if job.name not in records or job.name in again]
             done = len(jobs) - len(todo)
             bar.update(task, total=len(jobs), completed=done)
-            for job, ended in _run_jobs(todo, workers, scheduler):
-                records[job.name] = {"name": job.name, "key": job.key, **ended}
-                store.append(records[job.name])
-                again.discard(job.name)
-                done += 1
-                bar.update(task, completed=done, failed=len(collect(jobs, records).failures))
-                if bar.disable and time.monotonic() > last_line + _SECONDS_BETWEEN_LINES:
-                    last_line = time.monotonic()
-                    print(f"{name}: {done} of {len(jobs)} jobs done", file=sys.stderr, flush=True)
+            with closing(run_jobs(todo, workers, scheduler)) as ends:
+                for job, ended in ends:
+                    records[job.name] = {"name": job.name, "key": job.key, **ended}
+                    store.append(records[job.name])
+                    again.discard(job.name)
+                    done += 1
+                    bar.update(task, completed=done, failed=len(collect(jobs, records).failures))
+                    if bar.disable and time.monotonic() > last_line + _SECONDS_BETWEEN_LINES:
+                        last_line = time.monotonic()
+                        print(f"{name}: {done} of {len(jobs)} jobs done", file=sys.stderr, flush=True)
     outcome = collect(jobs, records)
     store.describe(settings, experiment=name, finished=True, jobs=len(jobs), failed=len(outcome.failures))
     return outcome
-
-
-def _run_jobs(jobs: list[Job], workers: int | None, scheduler: Scheduler | None) -> Iterator[tuple[Job, Ended]]:
-    """Yield every job as it ends; first run those that may run at the same time, then the others one by one."""
-    with start_workers(workers, scheduler) as processes:
-        yield from processes.work([job for job in jobs if not job.alone])
-        yield from processes.work([job for job in jobs if job.alone], size=1)
 
 
 def collect(jobs: list[Job], records: Mapping[str, Record]) -> Outcome:
@@ -173,15 +167,6 @@ class Record(Ended):
 
     name: str
     key: Row
-
-
-def check_folder(folder: Path) -> None:
-    """Raise an error where ``folder`` may not be written to, or does not exist and cannot be made."""
-    there = next(path for path in (folder, *folder.absolute().parents) if path.exists())
-    if not there.is_dir():
-        raise NotADirectoryError(f"--out: {there} is not a folder; choose another folder.")
-    if not os.access(there, os.W_OK | os.X_OK):
-        raise PermissionError(f"--out: the folder {there} may not be written to; choose another folder.")
 
 
 class RunFolder:

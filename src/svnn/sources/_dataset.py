@@ -1,4 +1,4 @@
-"""A file as arrays: features, target, groups, and what was done to get there."""
+"""A file of samples as arrays: features, target, groups, and notes on what was done to get there."""
 
 from __future__ import annotations
 
@@ -11,34 +11,37 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from svnn.comparison._columns import features, like, numbers
-from svnn.comparison._files import PathLike, Sheet, listed, read_sheet, titled
-from svnn.comparison._names import CLASSIFICATION, REGRESSION, TASKS
-from svnn.comparison._task import guess_task
+from svnn.sources._columns import features, like, numbers
+from svnn.sources._frames import PathLike, Sheet, listed, read_sheet, titled
 
 if TYPE_CHECKING:
     import pandas as pd
 
-#: Text with more different values than this is no class.
-_MOST_CLASSES = 100
+REGRESSION, CLASSIFICATION = "regression", "classification"
+TASKS = (REGRESSION, CLASSIFICATION)
+#: Up to this many different integers are taken for classes: any integers, or such as number classes from 0 or 1 on,
+#: each of them often enough.
+MOST_CLASSES, MOST_CODES, OFTEN = 10, 30, 10
+#: Text with more different values than this is not a class.
+_MOST_TEXTS = 100
 #: A feature whose correlation with the target is larger than this may give it away.
 _SUSPICIOUS = 0.95
 
 
 @dataclass(frozen=True, eq=False)
-class Table:
-    """A file as :func:`read_table` returns it. ``X, y, groups, names = table`` takes the arrays alone.
+class Dataset:
+    """A file as :func:`read_table` returns it. ``X, y, groups, names = dataset`` takes the arrays alone.
 
     Attributes
     ----------
     X : float64 array of shape (t, N)
         The features; missing values are NaN.
-    y : array of shape (t,)
-        Numbers, or classes as text or numbers.
+    y : array of shape (t,), or None
+        Numbers, or classes as text or numbers; None without a target.
     groups : array of shape (t,) or None
     names : list of str
         The names of the features.
-    task : {"regression", "classification"}
+    task : {"regression", "classification", ""}
     target, name : str
         The column of the target, and the name of the file.
     notes : tuple of str
@@ -46,14 +49,14 @@ class Table:
 
     Examples
     --------
-    >>> table = Table(np.zeros((2, 1)), np.array([1.5, 2.5]), None, ["a"], "regression", "age", "people", ())
-    >>> X, y, groups, names = table
+    >>> people = Dataset(np.zeros((2, 1)), np.array([1.5, 2.5]), None, ["a"], "regression", "age", "people", ())
+    >>> X, y, groups, names = people
     >>> X.shape, y.tolist(), groups, names
     ((2, 1), [1.5, 2.5], None, ['a'])
     """
 
     X: np.ndarray
-    y: np.ndarray
+    y: Any
     groups: np.ndarray | None
     names: list[str]
     task: str
@@ -67,35 +70,38 @@ class Table:
 
 def read_table(
     path: PathLike,
-    target: str,
+    target: str | None = None,
     group: str | None = None,
     task: str | None = None,
     *,
     drop: Sequence[str] = (),
-) -> Table:
-    """Read a file of samples and a target; a row is a sample.
+    names: Sequence[str] | None = None,
+) -> Dataset:
+    """Read a file of samples, with or without a target; a row is a sample.
 
     Numbers are used as they are. Text with at most ten different values becomes columns of zeros and ones; other text,
     dates, columns with one value and row numbers are left out, and ``notes`` says so. Rows without a target are left
-    out. Other missing values stay NaN: :func:`compare` fills them in inside its splits.
+    out. Other missing values stay NaN: :func:`svnn.comparison.compare` fills them in inside its splits.
 
     Parameters
     ----------
     path : path
-        CSV (``.csv``, ``.tsv``, ``.txt``, also ``.gz``; separators are found out), Parquet, Feather, or NPZ with one
+        CSV (``.csv``, ``.tsv``, ``.txt``, also ``.gz``; the separator is recognised), Parquet, Feather, or NPZ with one
         matrix and arrays of one value for each row. ``"-"`` reads CSV from standard input.
-    target : str
-        The column to predict.
+    target : str, optional
+        The column to predict. By default there is none, and all columns are features.
     group : str, optional
         The column that says which rows belong together.
     task : {"regression", "classification"}, optional
         By default text, booleans and at most ten different integers are classes.
     drop : sequence of str
         Columns to leave out, for instance those that are not known when one has to predict.
+    names : sequence of str, optional
+        The features of a model, as this function named them in another file: these columns are read and no others.
 
     Returns
     -------
-    Table
+    Dataset
 
     Examples
     --------
@@ -109,56 +115,38 @@ def read_table(
     """
     if task is not None and task not in TASKS:
         raise ValueError(f"task must be {' or '.join(map(repr, TASKS))}, got {task!r}.")
-    sheet = read_sheet(path)
-    title = titled(path)
-    for what, column in (("target", target), *([] if group is None else [("group", group)])):
-        _check_column(sheet, what, column, title)
-    for column in drop:
-        _check_column(sheet, "drop", column, title)
-    if group == target or target in drop:
+    sheet, title = read_sheet(path), titled(path)
+    name = "table" if os.fspath(path) == "-" else Path(path).name.split(".")[0].encode(errors="replace").decode()
+    if names is not None:
+        return Dataset(like(sheet, names), None, None, list(names), "", "", name or "table", ())
+    needed = {"target": target, "group": group}
+    labels = [column for column in needed.values() if column is not None]
+    for what, column in [*needed.items(), *(("drop", column) for column in drop)]:
+        if column is not None:
+            _check_column(sheet, what, column, title)
+    if target is not None and (group == target or target in drop):
         raise ValueError(f"The target {target!r} cannot also be the group or a dropped column.")
-    notes = [f"Names that come twice got a number: {listed(sheet.twice)}."] if sheet.twice else []
-    needed = [target] if group is None else [target, group]
-    lacking = sheet.frame[needed].isna().any(axis=1)
+    notes = [f"Columns with the same name got a number: {listed(sheet.twice)}."] if sheet.twice else []
+    lacking = sheet.frame[labels].isna().any(axis=1)
     if lacking.any():
         sheet = replace(sheet, frame=sheet.frame[~lacking].reset_index(drop=True))
-        notes.append(f"{int(lacking.sum())} rows without {' or '.join(needed)} left out.")
-    frame = sheet.frame
-    if not len(frame):
-        raise ValueError(f"{title}: the column {target!r} of the target is empty.")
-    y, kind, note = _target(frame[target], task, title, sheet.decimal_comma)
-    X, names, said = features(sheet.without([*needed, *drop]))
-    if not names:
-        raise ValueError(f"{title} has no column of numbers besides {' and '.join(needed)}.")
-    notes += [*([note] if note else []), *said, *_giveaways(X, y, names)]
+        notes.append(f"{int(lacking.sum())} rows without {' or '.join(labels)} left out.")
+    frame, y, note = sheet.frame, None, ""
+    if target is not None:
+        if not len(frame):
+            raise ValueError(f"{title}: the column {target!r} of the target is empty.")
+        y, task, note = _target(frame[target], task, title, sheet.decimal_comma)
+    X, columns, said = features(replace(sheet, frame=frame.drop(columns=[*labels, *drop])))
+    if not columns:
+        besides = f" besides {' and '.join(labels)}" if labels else ""
+        raise ValueError(f"{title} has no column of numbers{besides}.")
+    notes += [*([note] if note else []), *said, *([] if y is None else _giveaways(X, y, columns))]
     groups = None if group is None else frame[group].astype(str).to_numpy(dtype=str)
-    return Table(X, y, groups, names, kind, target, _called(path), tuple(notes))
-
-
-def read_features(path: PathLike, names: Sequence[str]) -> np.ndarray:
-    """Read the columns that a model was fitted with from another file; missing values are NaN."""
-    return like(read_sheet(path), names)
-
-
-def read_all_features(path: PathLike, drop: Sequence[str] = ()) -> tuple[np.ndarray, list[str], list[str]]:
-    """Read all columns of a file as :func:`read_table` does, without a target; return also their names and notes."""
-    sheet = read_sheet(path)
-    for column in drop:
-        _check_column(sheet, "drop", column, titled(path))
-    X, names, notes = features(sheet.without(drop))
-    if not names:
-        raise ValueError(f"{titled(path)} has no column of numbers.")
-    return X, names, notes
-
-
-def _called(path: PathLike) -> str:
-    """Return what a table is called: its file, without folder and ending, as text that can be printed and stored."""
-    name = Path(path).name.split(".")[0].encode(errors="replace").decode()
-    return "table" if os.fspath(path) == "-" else name or "table"
+    return Dataset(X, y, groups, columns, task or "", target or "", name or "table", tuple(notes))
 
 
 def _check_column(sheet: Sheet, what: str, name: str, title: str) -> None:
-    """Raise an error where there is no such column; it lists names that are like it."""
+    """Raise an error where there is no such column; it lists similar names."""
     if name in sheet.twice:
         raise ValueError(f"{title} has the column {name!r} of the {what} twice; rename one of them.")
     names = sheet.columns
@@ -194,7 +182,7 @@ def _target(column: pd.Series, task: str | None, title: str, comma: bool) -> tup
             f"{title}: the target {column.name!r} holds text{example}, so it cannot be predicted as a number."
         )
     if kind == CLASSIFICATION:
-        if distinct > _MOST_CLASSES or 2 * distinct > len(y):
+        if distinct > _MOST_TEXTS or 2 * distinct > len(y):
             raise ValueError(
                 f"{title}: the target {column.name!r} has {distinct} different values in {len(y)} rows, too many for "
                 "classes; is it the right column?"
@@ -202,6 +190,39 @@ def _target(column: pd.Series, task: str | None, title: str, comma: bool) -> tup
         if y.dtype.kind == "f" and np.equal(np.mod(y, 1), 0).all():
             y = y.astype(np.int64)
     return y, kind, "" if task else note
+
+
+def guess_task(y: np.ndarray) -> tuple[str, str]:
+    """Return the task that a target looks like, and a note where it could have been the other one.
+
+    Examples
+    --------
+    >>> guess_task(np.array([1.5, 2.0, 3.0]))
+    ('regression', '')
+    >>> guess_task(np.array(["a", "b"]))
+    ('classification', '')
+    >>> guess_task(np.array([0, 1, 1, 2, 0, 1] * 4))[1]
+    'The target has 3 different integers, which are taken for classes; the task "regression" takes them for numbers.'
+
+    Numbers of classes, such as 1 to 19, may be more; other integers, such as ages, are numbers.
+
+    >>> guess_task(np.tile(np.arange(1, 20), 10))[0], guess_task(np.tile(np.arange(40, 60), 10))[0]
+    ('classification', 'regression')
+    """
+    if y.dtype.kind not in "iuf":
+        return CLASSIFICATION, ""
+    distinct, counts = np.unique(y, return_counts=True)
+    n = len(distinct)
+    if not np.equal(np.mod(distinct, 1), 0).all() or 2 * n > len(y):
+        return REGRESSION, ""
+    codes = n <= MOST_CODES and distinct[0] in (0, 1) and distinct[-1] - distinct[0] == n - 1 and counts.min() >= OFTEN
+    if n <= MOST_CLASSES or codes:
+        note = f"The target has {n} different integers, which are taken for classes"
+        return CLASSIFICATION, note + ("." if n == 2 else '; the task "regression" takes them for numbers.')
+    if n > MOST_CODES:
+        return REGRESSION, ""
+    note = f"The target has {n} different integers, which are taken for numbers"
+    return REGRESSION, note + '; the task "classification" takes them for classes.'
 
 
 def _giveaways(X: np.ndarray, y: np.ndarray, names: Sequence[str]) -> list[str]:
@@ -215,11 +236,11 @@ def _giveaways(X: np.ndarray, y: np.ndarray, names: Sequence[str]) -> list[str]:
     scale = np.sqrt((filled**2).sum(0) * ((z - z.mean()) ** 2).sum())
     with np.errstate(all="ignore"):
         r = np.abs(filled.T @ (z - z.mean())) / scale
-    found = [name for name, each in zip(names, r, strict=True) if each > _SUSPICIOUS]
-    if not found:
+    near = [name for name, each in zip(names, r, strict=True) if each > _SUSPICIOUS]
+    if not near:
         return []
-    one = len(found) == 1
+    one = len(near) == 1
     return [
-        f"{listed(found)} nearly {'is' if one else 'are'} the target (correlation above {_SUSPICIOUS}); "
+        f"{listed(near)} nearly {'is' if one else 'are'} the target (correlation above {_SUSPICIOUS}); "
         f"drop {'it' if one else 'them'} if {'it is' if one else 'they are'} not known when one has to predict."
     ]

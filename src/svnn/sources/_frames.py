@@ -1,4 +1,4 @@
-"""Files of tables as pandas frames: CSV, Parquet, Feather, NPZ, or CSV from a pipe. What cannot be read is one line."""
+"""Files of tables as pandas frames: CSV, Parquet, Feather, NPZ, or CSV from a pipe. Every error is one line."""
 
 from __future__ import annotations
 
@@ -8,11 +8,11 @@ import sys
 import zipfile
 import zlib
 from collections import Counter
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from importlib import import_module
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, TypeAlias
+from typing import TYPE_CHECKING, TypeAlias
 
 import numpy as np
 
@@ -25,7 +25,7 @@ if TYPE_CHECKING:
 PathLike: TypeAlias = str | os.PathLike[str]
 
 TEXT = (".csv", ".tsv", ".txt", ".dat", ".data")
-#: About how many bytes of memory a byte of a file becomes while it is read, and a cell of a file of Arrow.
+#: Approximate bytes of memory for each byte of a file while it is read, and for each cell of a file of Arrow.
 _GROWTH = {**dict.fromkeys(TEXT, GROWTH), ".parquet": 6, ".pq": 6, ".feather": 3, ".npz": 3}
 _CELL = 24
 #: The arrays of an NPZ that may hold the names of columns.
@@ -35,14 +35,14 @@ _FORMATS = "CSV (also .tsv, .txt and .gz), Parquet, Feather and NPZ"
 
 @dataclass(frozen=True, eq=False)
 class Sheet:
-    """The columns of a file, and what is known of them besides.
+    """The columns of a file, and how they are written there.
 
     Attributes
     ----------
     frame : DataFrame
-        Its columns are named by text, each by another one.
+        The names of its columns are text, and all differ.
     columns : sequence of str
-        The names of all columns of the file, also of those that are no longer in the frame.
+        The names of all columns of the file, also of those that were dropped from the frame.
     twice : sequence of str
         The names that several columns have in the file.
     decimal_comma, header_is_data : bool
@@ -55,21 +55,20 @@ class Sheet:
     decimal_comma: bool = False
     header_is_data: bool = False
 
-    def without(self, names: Sequence[str]) -> Sheet:
-        """Return the sheet without some of its columns."""
-        return replace(self, frame=self.frame.drop(columns=list(names)))
-
 
 def titled(path: PathLike) -> str:
-    """Return what a file is called in messages."""
+    """Return the name of a file for messages."""
     return "standard input" if os.fspath(path) == "-" else str(path)
 
 
 def read_sheet(path: PathLike) -> Sheet:
     """Return the columns of a file; ``"-"`` is CSV from standard input."""
-    _import_pandas()
+    try:
+        import pandas  # noqa: F401
+    except ImportError:
+        raise ImportError('Reading tables needs pandas: pip install "svnn[compare]".') from None
     if os.fspath(path) == "-":
-        return _named(_read_csv(Text(sys.stdin.buffer, "standard input", available_memory()), "standard input"))
+        return _named(_read_csv(Text(sys.stdin.buffer, titled(path), available_memory()), titled(path)))
     path = Path(path).expanduser()
     if path.is_dir():
         raise ValueError(f"{path} is a folder; name the file in it.")
@@ -78,32 +77,22 @@ def read_sheet(path: PathLike) -> Sheet:
     suffixes = [suffix.lower() for suffix in path.suffixes] or [""]
     packed = suffixes[-1] == ".gz"
     kind = suffixes[-2] if packed and len(suffixes) > 1 else suffixes[-1]
-    readers: dict[str, Callable[[Path], Sheet]] = {
-        **dict.fromkeys(TEXT, _read_text),
-        ".parquet": _read_arrow,
-        ".pq": _read_arrow,
-        ".feather": _read_arrow,
-        ".npz": _read_npz,
-    }
-    if kind not in readers or (packed and kind not in TEXT):
+    if kind not in _GROWTH or (packed and kind not in TEXT):
         raise ValueError(f"{path} has the ending {path.suffix!r}, which is not known: save it as {_FORMATS}.")
     check_memory(path, _needed(path, kind), available_memory())
     if path.stat().st_size == 0:
         raise ValueError(f"{path} is empty.")
-    return _named(readers[kind](path))
-
-
-def _import_pandas() -> Any:
-    try:
-        import pandas
-    except ImportError:
-        raise ImportError('Reading tables needs pandas: pip install "svnn[compare]".') from None
-    return pandas
+    if kind not in TEXT:
+        return _named(_read_npz(path) if kind == ".npz" else _read_arrow(path))
+    with open_text(path, available_memory()) as text:
+        return _named(_read_csv(text, str(path)))
 
 
 def _named(sheet: Sheet) -> Sheet:
-    """Give every column a name that is text and that no other has: those that come again get a number."""
-    frame, names = sheet.frame, [_printable(str(name).strip()) for name in sheet.columns]
+    """Give every column a name that is text and unique: repeated names get a number."""
+    frame, names = sheet.frame, [str(name).strip() for name in sheet.columns]
+    # Half of a pair of UTF-16 becomes a question mark: no file and no terminal takes it.
+    names = [name.encode(errors="replace").decode() for name in names]
     counts, used, unique = Counter(names), set(names), []
     last = dict.fromkeys(names, 0)
     for name in names:
@@ -116,17 +105,7 @@ def _named(sheet: Sheet) -> Sheet:
     return replace(sheet, columns=unique, twice=sorted(name for name, count in counts.items() if count > 1))
 
 
-def _printable(text: str) -> str:
-    """Return text without what no file and no terminal takes: halves of letters that UTF-16 writes in two."""
-    return text.encode(errors="replace").decode()
-
-
 # -- text ---------------------------------------------------------------------------------------------------
-
-
-def _read_text(path: Path) -> Sheet:
-    with open_text(path, available_memory()) as text:
-        return _read_csv(text, str(path))
 
 
 def _read_csv(text: Text, name: str) -> Sheet:
@@ -147,22 +126,14 @@ def _read_csv(text: Text, name: str) -> Sheet:
         raise ValueError(said if said.startswith(name) else f"{name} is not a table: {said}") from None
     if frame.empty:
         raise ValueError(f"{name} has a header, but no rows below it.")
-    # pandas would rename those that come twice without a word. A name in quotes may go on in the next line.
+    # pandas would rename repeated names silently. A name in quotes may continue on the next line.
     whole = len(frame.columns) == len(names) and header.count('"') % 2 == 0
     return Sheet(
         frame.reset_index(drop=True),
         names if whole else list(frame.columns),
         decimal_comma=separator == ";",
-        header_is_data=all(map(_is_number, names)),
+        header_is_data=bool(pd.to_numeric(pd.Series(names), errors="coerce").notna().all()),
     )
-
-
-def _is_number(text: str) -> bool:
-    try:
-        float(text)
-    except ValueError:
-        return False
-    return True
 
 
 # -- binary formats -----------------------------------------------------------------------------------------
@@ -176,7 +147,7 @@ def _read_arrow(path: Path) -> Sheet:
         frame = (pd.read_feather if feather else pd.read_parquet)(path)
     except ImportError:
         raise ImportError(f'Reading {path} needs pyarrow: pip install "svnn[compare]".') from None
-    except Exception as error:  # pyarrow has many kinds, and the formats have many ways to be damaged
+    except Exception as error:  # pyarrow raises many classes, and the formats have many ways to be damaged
         what = "Feather" if feather else "Parquet"
         raise ValueError(f"{path} is not a readable {what} file: {_line(error)}") from None
     if any(name is not None for name in frame.index.names):  # a column that pandas stored as an index
@@ -214,7 +185,7 @@ def _line(error: Exception) -> str:
 
 
 def _needed(path: Path, kind: str) -> float:
-    """Return about how many bytes of memory reading a file takes; text that is packed is measured when it is read."""
+    """Return approximately how many bytes of memory reading a file takes; packed text is measured while it is read."""
     if path.suffix.lower() == ".gz":
         return 0
     size = max(path.stat().st_size, unpacked_size(path) if kind == ".npz" else 0)

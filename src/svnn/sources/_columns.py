@@ -1,4 +1,4 @@
-"""The columns of a frame as numbers: what becomes of text, and what is left out, and why."""
+"""The columns of a frame as numbers: text becomes zeros and ones, or is left out with a note."""
 
 from __future__ import annotations
 
@@ -10,12 +10,12 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from svnn.comparison._files import Sheet, listed
+from svnn.sources._frames import Sheet, listed
 
 if TYPE_CHECKING:
     import pandas as pd
 
-#: Text with at most so many different values becomes a column for each of them.
+#: Text with at most this many different values becomes a column for each of them.
 MOST_LEVELS = 10
 #: A column of text is one of numbers where at least this share of its cells are numbers.
 _NUMBERS = 0.9
@@ -54,8 +54,13 @@ def features(sheet: Sheet) -> tuple[np.ndarray, list[str], list[str]]:
             continue
         for level in levels[1:] if len(levels) == 2 else levels:
             columns[level_name(name, level, taken)] = indicator(frame[name], level)
-    constant = [name for name, values in columns.items() if _is_constant(values)]
-    counting = [name for name, values in columns.items() if name not in constant and _counts_rows(values)]
+    known = {name: values[~np.isnan(values)] for name, values in columns.items()}
+    constant = [name for name, values in known.items() if not len(values) or values.min() == values.max()]
+    counting = [  # n, n + 1, n + 2, … in the order of the rows, from 0 or 1
+        name
+        for name, values in columns.items()
+        if len(values) > 2 and values[0] in (0, 1) and (np.diff(values) == 1).all()
+    ]
     kept = [name for name in columns if name not in {*constant, *counting}]
     notes = [
         _note(encoded, "of text became columns of zeros and ones"),
@@ -65,7 +70,10 @@ def features(sheet: Sheet) -> tuple[np.ndarray, list[str], list[str]]:
         _note(counting, "of row numbers left out"),
         _note(endless, "with infinite values, which count as missing"),
         _note(odd, "with cells that are not numbers, which count as missing"),
-        *_repeated(frame, many),
+        *(
+            f"The values of {name!r} come in several rows each: where they belong together, give it as group."
+            for name in [name for name in many if 2 * frame[name].nunique() <= len(frame)][:1]
+        ),
     ]
     X = np.column_stack([columns[name] for name in kept]) if kept else np.empty((len(frame), 0))
     if missing := int(np.isnan(X).sum()):
@@ -94,9 +102,9 @@ def like(sheet: Sheet, names: Sequence[str]) -> np.ndarray:
 
 
 def level_name(column: str, level: str, taken: Collection[str]) -> str:
-    """Return the name of the zeros and ones that say where a column has a value.
+    """Return a name for the column of zeros and ones that is 1 where ``column`` has the value ``level``.
 
-    It is none of the names of the file, ``taken``, and means nothing else to :func:`like`.
+    It is none of the names of the file, ``taken``, and :func:`like` reads it in this way only.
 
     Examples
     --------
@@ -113,7 +121,7 @@ def level_name(column: str, level: str, taken: Collection[str]) -> str:
 
 
 def _meanings(name: str, columns: Collection[str]) -> Iterator[tuple[str, str]]:
-    """Yield the columns, and values of them, that a name of :func:`level_name` can mean, the likeliest first."""
+    """Yield the columns and values that a name of :func:`level_name` can stand for, the likeliest first."""
     if quoted := re.fullmatch(r'(.*?) *=("(?:[^"\\]|\\.)*")', name, re.DOTALL):
         with suppress(ValueError):
             if quoted[1] in columns:
@@ -124,7 +132,7 @@ def _meanings(name: str, columns: Collection[str]) -> Iterator[tuple[str, str]]:
 
 
 def numbers(column: pd.Series, decimal_comma: bool = False) -> tuple[np.ndarray | None, list[str]]:
-    """Return a column as numbers and the cells that are none, which become NaN; return None where it is text."""
+    """Return a column as numbers, None where it is text; and the cells that are no numbers, which become NaN."""
     import pandas as pd
 
     if isinstance(column.dtype, pd.CategoricalDtype):
@@ -157,7 +165,7 @@ def indicator(column: pd.Series, level: str) -> np.ndarray:
 
 
 def _is_text(column: pd.Series) -> bool:
-    """Say whether a column holds text, or is an object column of text, numbers and booleans."""
+    """Return whether a column holds text, or objects that are text, numbers and booleans."""
     import pandas as pd
 
     if isinstance(column.dtype, pd.CategoricalDtype | pd.StringDtype):
@@ -165,25 +173,6 @@ def _is_text(column: pd.Series) -> bool:
     if column.dtype != object:
         return False
     return all(isinstance(value, str | int | float | bool | np.generic) for value in column.dropna())
-
-
-def _is_constant(values: np.ndarray) -> bool:
-    known = values[~np.isnan(values)]
-    return not len(known) or bool(known.min() == known.max())
-
-
-def _counts_rows(values: np.ndarray) -> bool:
-    """Say whether a column is n, n + 1, n + 2, … in the order of the rows, from 0 or 1."""
-    return len(values) > 2 and values[0] in (0, 1) and bool((np.diff(values) == 1).all())
-
-
-def _repeated(frame: pd.DataFrame, names: Sequence[str]) -> list[str]:
-    """Return a hint for text that names each of several rows: those may belong together."""
-    hints = [name for name in names if 2 * frame[name].nunique() <= len(frame)]
-    return [
-        f"The values of {name!r} come in several rows each: where they belong together, give it as group."
-        for name in hints[:1]
-    ]
 
 
 def _note(names: Sequence[str], what: str) -> str:
