@@ -193,7 +193,8 @@ class ACV(StochasticSparsifier):
             return self._finished(self._draw_from_tiles(self._observations_, self.slope_, random_state).matrix)
         if not hasattr(self, "sample_covariance_"):
             raise ValueError(
-                "this ACV came from a file without the data that it draws from, which was on a cluster; fit it again."
+                "this ACV came from a file without the data that it draws from (by an older svnn, or of a fit on a "
+                "cluster); fit it again."
             )
         return super().sample(random_state)
 
