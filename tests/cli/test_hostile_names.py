@@ -51,7 +51,7 @@ def test_compare_draws_them_as_text(here, capsys):
     found = json.loads((folder / "comparison.json").read_text(encoding="utf-8"))
     assert found["name"] == folder.name and found["settings"]["classes"] == ["$\\one$", "_Two"]
     page = (folder / "report.html").read_text(encoding="utf-8")
-    assert all(each in page for each in ("kind=$a=b$", "kind=&quot;_u&quot;", "Mean, towards _Two"))
+    assert all(each in page for each in ("kind=$a=b$", "kind=&#34;_u&#34;", "Mean, towards _Two"))
 
 
 def test_a_model_reads_its_own_table_again(here, capsys):
