@@ -1,7 +1,7 @@
-"""What tells a fit from others: digests of its parameters, its data, and the weights that it starts from.
+"""The identity of a fit: digests of its parameters, its data, and its first weights.
 
-They are the same in every process: a function counts by its name, its code and the values that it uses, not by where it
-lies in memory.
+They are the same in every process: a function is described by its name, its code and the values that it uses, not by
+its address.
 """
 
 from __future__ import annotations
@@ -12,38 +12,47 @@ import re
 from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from functools import partial
+from numbers import Integral
 from types import CellType, CodeType, FunctionType, MethodType
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import torch
 from torch import Tensor, nn
 
 from svnn.estimators._stored_values import encode
-from svnn.estimators._training_data import Rows, TrainingData
+
+if TYPE_CHECKING:
+    from svnn.estimators._data import Data
 
 #: Parameters that do not change what is learned.
-_FREE = ("callbacks", "verbose", "checkpoint", "checkpoint_seconds", "cache_bytes")
+_FREE = ("callbacks", "verbose")
 _DATA, _WEIGHTS, _CLASS = "the data", "the first weights", "the class of the estimator"
-#: Values of a module that a function may use and nobody changes meanwhile.
+#: Types of a module's values that count as constants of its functions.
 _CONSTANTS = (int, float, complex, str, tuple, np.ndarray)
-_NOTHING = Rows(np.zeros(0), np.zeros(0), np.zeros(0))
 
 
-def fingerprint(
-    name: str, params: Mapping[str, object], data: TrainingData, networks: Sequence[nn.Module]
-) -> dict[str, str]:
-    """Return a digest of each parameter, of the data, and of the first weights."""
-    found = {_CLASS: _digest(name, {})}
-    for key, value in params.items():
+def fingerprint(model: Any, data: Data, networks: Sequence[nn.Module]) -> dict[str, str]:
+    """Return digests of the class of a model, of each parameter, of the data, and of the networks' first weights.
+
+    A ``ValueError`` where ``random_state`` is no integer.
+    """
+    if not isinstance(model.random_state, Integral):
+        raise ValueError(
+            f"callbacks=[Checkpoint(...)] needs an integer as random_state, got {model.random_state!r}: a fit that "
+            "resumes has to split the rows and draw the weights as before."
+        )
+    found = {_CLASS: _digest(type(model).__name__, {})}
+    for key, value in model.get_params(deep=False).items():
         if key not in _FREE:
             tensors: dict[str, Tensor] = {}
             found[key] = _digest(_described(value, key, tensors, {}), tensors)
-    arrays: dict[str, np.ndarray] = {f"fold.{i}": fold for i, fold in enumerate(data.folds or [])}
-    for i, rows in enumerate((data.training, data.held_out or _NOTHING)):
-        arrays |= {f"{i}.signals": rows.signals, f"{i}.targets": rows.targets, f"{i}.weight": rows.weight}
-        if rows.matrices is not None:
-            arrays |= {f"{i}.matrices": rows.matrices.matrices, f"{i}.index": rows.matrices.index}
+    arrays: dict[str, np.ndarray] = {f"fold.{i}": fold for i, fold in enumerate(data.folds)}
+    for name, rows in (("training", data.training), ("held out", data.held_out)):
+        if rows is not None:
+            arrays |= {f"{name}.{part}": getattr(rows, part) for part in ("signals", "targets", "weight")}
+            if rows.matrices is not None:
+                arrays |= {f"{name}.matrices": rows.matrices.matrices, f"{name}.index": rows.matrices.index}
     found[_DATA] = _digest(None, {key: torch.as_tensor(np.ascontiguousarray(each)) for key, each in arrays.items()})
     states = [(i, network.state_dict()) for i, network in enumerate(networks)]
     found[_WEIGHTS] = _digest(None, {f"{i}.{key}": value for i, state in states for key, value in state.items()})
@@ -51,7 +60,7 @@ def fingerprint(
 
 
 def differences(there: object, here: Mapping[str, str]) -> str:
-    """Say in what another fit differs from this one.
+    """Return a text that names how another fit differs from this one.
 
     Examples
     --------
@@ -61,7 +70,7 @@ def differences(there: object, here: Mapping[str, str]) -> str:
     if not isinstance(there, dict) or there.keys() != here.keys():
         return "another version of svnn wrote it"
     other = [key for key, value in here.items() if there[key] != value]
-    # Other parameters lead to other weights, and to rows that are scaled or split in another way.
+    # Parameters also change the weights, and how rows are scaled and split.
     parameters = [key for key in other if key not in (_DATA, _WEIGHTS)]
     return f"what differs: {', '.join(parameters or other[:1])}"
 
@@ -76,9 +85,9 @@ def _digest(described: Any, tensors: Mapping[str, Tensor]) -> str:
 
 
 def _described(value: Any, key: str, tensors: dict[str, Tensor], seen: dict[int, Any]) -> Any:
-    """Return JSON that is the same for equal values, also for such as no file of svnn can bring back.
+    """Return JSON that is the same for equal values, also for those that a model file cannot store.
 
-    ``seen`` gets the objects that have been described, by identity, so that one that holds itself comes to an end.
+    ``seen`` collects the objects described so far by identity: one that contains itself ends the recursion.
     """
     with suppress(ValueError):
         return encode(value, key, tensors)
@@ -94,7 +103,7 @@ def _described(value: Any, key: str, tensors: dict[str, Tensor], seen: dict[int,
     kind = f"{type(value).__module__}.{type(value).__qualname__}"
     if isinstance(value, (Mapping, list, tuple)):
         return [kind, inside(value)]
-    if isinstance(value, (set, frozenset)):  # in an order that follows from what is in it
+    if isinstance(value, (set, frozenset)):  # sorted by content
         return [kind, sorted(json.dumps(_described(part, key, {}, {})) for part in value)]
     if isinstance(value, np.ndarray):
         return [kind, str(value.dtype), inside(value.tolist())]
@@ -122,7 +131,7 @@ def _described(value: Any, key: str, tensors: dict[str, Tensor], seen: dict[int,
 
 
 def _held(cell: CellType) -> Any:
-    """Return what a variable of a function around holds, which may be nothing."""
+    """Return the content of a closure's cell, None where it is empty."""
     try:
         return cell.cell_contents
     except ValueError:
@@ -139,6 +148,6 @@ def _constants(code: CodeType, module: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def _code(code: CodeType) -> list[Any]:
-    """Return what a piece of code does, without where it stands."""
+    """Return the instructions, names and constants of code, without its place in a file."""
     constants = [_code(each) if isinstance(each, CodeType) else repr(each) for each in code.co_consts]
     return [code.co_code.hex(), list(code.co_names), constants]

@@ -6,10 +6,12 @@ from typing import NamedTuple
 
 import numpy as np
 
-#: The penalty on the slopes: as if so many rows said that errors are the same everywhere.
+#: The ridge penalty on the slopes, in pseudo-observations.
 _DOUBT = 20.0
 #: Squared errors and disagreements below this, relative to the mean squared error, count as this.
 _LEAST = 1e-4
+#: The least share of held-out squared errors that is noise rather than disagreement of members.
+_LEAST_REST = 0.25
 
 
 class Noise(NamedTuple):
@@ -72,3 +74,18 @@ class Noise(NamedTuple):
         """Return the prediction, its square and the logarithm of the disagreement, each within the range seen."""
         level, parts = np.clip(seen, self.lowest[output], self.highest[output]).T
         return np.stack([level, np.square(level), parts], 1)
+
+
+def learn_noise(
+    prediction: np.ndarray, disagreement: np.ndarray, targets: np.ndarray, weight: np.ndarray, within: np.ndarray
+) -> Noise:
+    """Return the noise around predictions of held-out rows (n, n_outputs), for means over several members.
+
+    ``within`` (n_outputs,) is how far members differ, on average: errors of held-out rows, which single members predict,
+    hold that already, and it is taken away.
+    """
+    noise = Noise.learn(prediction, disagreement, targets, weight)
+    total = np.average(np.square(targets - prediction), axis=0, weights=weight)
+    rest = np.maximum(1 - within / np.maximum(total, np.finfo(float).tiny), _LEAST_REST)
+    noise.coefficients[:, 0] += np.log(rest)
+    return noise

@@ -4,19 +4,23 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from contextlib import contextmanager
+from dataclasses import replace
 
 from svnn._progress import Pace, duration, on_terminal, write_line
-from svnn.estimators.training import Callback
+from svnn.estimators.training import Callback, Training
 
 Record = dict[str, float]
 
 
 @contextmanager
-def progress_bar(name: str, max_epochs: int) -> Iterator[list[Callback]]:
-    """Yield the callbacks that show the progress."""
+def progress_bar(name: str, training: Training, verbose: int = 1) -> Iterator[Training]:
+    """Yield the training with a callback that shows the progress, or without one where ``verbose`` is 0."""
+    if not verbose:
+        yield training
+        return
     show = _bar if on_terminal() else _lines
-    with show(name, max_epochs) as callback:
-        yield [callback]
+    with show(name, training.max_epochs) as callback:
+        yield replace(training, callbacks=(*training.callbacks, callback))
 
 
 @contextmanager

@@ -2,35 +2,144 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Literal, Self, cast, overload
 
 import numpy as np
 from numpy.typing import ArrayLike
+from sklearn.base import RegressorMixin
 
-from svnn._parameters import declared
-from svnn._types import ColumnLike, DataLike
+from svnn._types import ColumnLike, CovarianceLike, DataLike, MatrixLike, RandomState
 from svnn._validation import at_once
-from svnn.estimators._covariance_network import CovarianceNetwork
-from svnn.estimators._folds import HeldOut
-from svnn.estimators._noise import Noise
-from svnn.estimators._tasks import Regression
-from svnn.estimators._training_data import TrainingData
-from svnn.estimators.training import plain_torch
-
-#: Training rows by which the members' agreement is measured.
-_ROWS = 1000
+from svnn.estimators._base import BaseSVNN, variance_of
+from svnn.estimators._rules import SVNN_REGRESSOR
+from svnn.estimators._units import NumberTargets
+from svnn.estimators.training import Callback, plain_torch
 
 
-@declared
-class SVNNRegressor(CovarianceNetwork, Regression):
+class SVNNRegressor(RegressorMixin, BaseSVNN):
     """Regression with a sparse covariance neural network.
 
-    Estimates the covariance of the features, sparsifies it, and trains networks whose layers are
-    polynomials of it, or of its logarithm.
+    Estimates the covariance of the features, sparsifies it, and trains networks whose layers are polynomials of it, or
+    of its logarithm.
+
+    Parameters
+    ----------
+    covariance : name, estimator or matrix, default="hard"
+        The covariance whose polynomials filter the data: "sample" (the dense VNN), "hard", "soft", "adaptive", "acv",
+        "rcv", "ledoit_wolf", "oas", "graphical_lasso", "factors", "banding", "tapering", "significant", "tyler",
+        "huber", or any estimator with ``fit`` and ``covariance_``, from svnn or elsewhere, which is fitted on the
+        standardised training rows only. A symmetric matrix or operator is used as it is, on the scale of the
+        standardised features; it need not be positive semidefinite: sparsified covariances often are not.
+    use : {"auto", "covariance", "log", "precision"}, default="auto"
+        What the filters are polynomials of: the estimator's ``covariance_``; its logarithm
+        (:func:`svnn.functional.log_covariance`), in which directions of small variance count as much as those of large
+        variance, and which is dense; or its ``precision_``, which is what graphical lasso makes sparse. "auto" is the
+        logarithm up to 1000 features, and the covariance beyond, for a matrix of your own and where realisations are
+        drawn in training.
+    order : int or "auto", default="auto"
+        K, the number of shifts of every filter; 0 ignores the covariance. "auto" is 5 for the logarithm of the
+        covariance, otherwise 2.
+    members : int, default=8
+        Number of networks that are trained at once, each with its own weights, dropout, held-out rows and best epoch.
+        Predictions are averaged; how far they differ says how sure they are.
+    hidden : sequence of int, default=(8,)
+        Values per node after each layer; its length is the number of layers.
+    activation : {"leaky_relu", "relu", "elu", "gelu", "silu", "tanh", "identity"}, default="silu"
+        The function that is applied to the values after each layer.
+    readout : {"weighted", "mean", "flatten"}, default="weighted"
+        How the nodes become one vector per sample. "weighted" learns weights of the nodes. "mean" averages over them,
+        as the paper does: it cannot tell nodes apart and is usually less accurate, but transfers to another N.
+        "flatten" feeds every node to the head.
+    heads : int or "auto", default="auto"
+        Number of weight vectors of the weighted readout. "auto" is one for each target, from 4 to 32.
+    mlp : sequence of int, default=(32,)
+        Hidden sizes of the head; empty for a linear head.
+    batch_norm : bool, default=False
+        Whether the values after each layer are normalised over the batch.
+    dropout : float in [0, 1), default=0.0
+        Share of the values after each layer that are set to zero at random during training.
+    node_dropout : float in [0, 1), default=0.1
+        Share of the nodes left out of a sample's readout at random during training.
+    resample : {"fixed", "epoch", "forward", "shift"}, default="fixed"
+        For a stochastic covariance (ACV, RCV): train on one realisation, or draw a fresh one every epoch, every forward
+        pass, or every shift of every layer. Prediction always uses ``covariance_``.
+    covariance_per : {"table", "sample", "group"}, default="table"
+        What has a covariance of its own. "table": all rows share one. "sample": each row of X, of shape (t, N, F), has
+        that of its F values, such as the connectivity of a subject whose N regions were measured F times, or of a
+        window of returns. "group": the rows of each of the ``groups`` given to ``fit`` and ``predict`` share one. Where
+        rows come with matrices of their own, give them to ``fit`` and ``predict`` as ``shift=``. The network has the
+        same weights for all of them.
+    shrink : bool, default=True
+        Whether the outputs are shrunk towards a constant, by the share that held-out rows trust. Where the rows are few
+        and nothing is learned, that constant alone is predicted.
+    loss : {"huber", "squared", "absolute"}, default="huber"
+        What is minimised, on the scale of the standardised targets (their own scale with ``standardize=False``).
+        "huber" is squared up to 0.5 and absolute beyond: outliers weigh less.
+    standardize : bool, default=True
+        Whether every feature, and every target, gets mean 0 and standard deviation 1 in the training rows.
+    lr : float, default=0.01
+        Learning rate of Adam.
+    weight_decay : float, default=1e-5
+        Strength of the penalty on the squares of the weights, as Adam applies it.
+    schedule : {"one_cycle", "constant"}, default="one_cycle"
+        How the learning rate changes. "one_cycle" rises to ``lr`` in the first third of the epochs and then falls to
+        zero; the weights are averaged over the last steps, and the first layer works on uncorrelated signals.
+        "constant" is plain Adam, as in the paper.
+    max_epochs : int or "auto", default="auto"
+        The most epochs to train for. "auto" is 1000 with a constant learning rate. With one cycle it is 120, and down
+        to 40 where an epoch has many batches or there are many features.
+    patience : int or None, default=30
+        Number of epochs without a better validation loss after which training stops; None never stops early. The best
+        weights are kept.
+    batch_size : int, "auto" or None, default="auto"
+        Rows of a gradient step. "auto" is 64, or fewer (a power of two) where an epoch would have less than about four
+        steps; None takes all rows at once.
+    validation_fraction : float in [0, 1), default=0.1
+        Share of the rows held out for early stopping where ``fit`` gets no ``validation_data``; 0 watches the training
+        loss instead. Each of several members holds out other rows, at most half of them.
+    warm_start : bool, default=False
+        Whether ``fit`` starts from the weights of the last ``fit`` or ``partial_fit`` in place of random ones. All else
+        is learned anew. Networks of another shape are an error.
+    device : str, default="auto"
+        "auto" is the GPU where there is one.
+    random_state : int, Generator, RandomState or None, default=None
+        Seed of the split, the weights, the batches and the realisations.
+    verbose : int, default=0
+        1 shows the progress: a bar on a terminal, lines in scripts and notebooks.
+    callbacks : sequence of callables, default=()
+        Each is called after every epoch with a dict of ``epoch``, ``train_loss``, ``valid_loss`` and ``best_loss``;
+        returning True stops the training. :class:`svnn.estimators.callbacks.Checkpoint` lets a long fit be resumed.
+
+    Attributes
+    ----------
+    module_ : svnn.nn.SVNN or svnn.nn.Members
+        The trained network, or several of them that predict together.
+    covariance_estimator_ : estimator or None
+        The fitted estimator of the covariance; None where a matrix was given or rows have covariances of their own, and
+        after ``load`` for classes that are neither svnn's nor scikit-learn's.
+    covariance_ : csr_array or ndarray of shape (N, N)
+        The covariance of the standardised features. Where rows have covariances of their own, the mean of those of the
+        training rows.
+    operator_ : CovarianceOperator
+        The shift: the covariance divided by its spectral norm, ``operator_.scale``; with ``use="log"`` the logarithm
+        of that, and ``operator_.scale`` is 1.
+    out_of_fold_ : ndarray of the shape of y or None
+        Predictions for training rows by members that saw neither them nor their covariance; NaN for rows that no member held out; None where no rows were.
+    history_ : dict of lists
+        ``train_loss`` and ``valid_loss`` of every epoch; ``best_epoch`` of every member, from 1.
+        ``history_.to_frame()`` is a frame of pandas with a row for every epoch.
+    n_iter_ : int
+        Number of epochs trained.
+    n_features_in_ : int
+        Number of features, N.
+    feature_names_in_ : ndarray of shape (N,)
+        Names of the features, where X has named columns.
 
     See Also
     --------
     SVNNClassifier : the same for labels.
+    BlendRegressor : weighs S-VNNs against other models.
     svnn.nn.SVNN : the network alone, as a torch module.
 
     Examples
@@ -57,8 +166,71 @@ class SVNNRegressor(CovarianceNetwork, Regression):
     True
     """
 
-    #: How far targets lie from predictions, in standardised units; None where no row was held out.
-    _noise = cast("Noise | None", None)
+    _rules = SVNN_REGRESSOR
+    _are_labels = False
+
+    def __init__(
+        self,
+        *,
+        covariance: CovarianceLike | MatrixLike = "hard",
+        use: str = "auto",
+        order: int | str = "auto",
+        members: int = 8,
+        hidden: Sequence[int] = (8,),
+        activation: str = "silu",
+        readout: str = "weighted",
+        heads: int | str = "auto",
+        mlp: Sequence[int] = (32,),
+        batch_norm: bool = False,
+        dropout: float = 0.0,
+        node_dropout: float = 0.1,
+        resample: str = "fixed",
+        covariance_per: str = "table",
+        shrink: bool = True,
+        loss: str = "huber",
+        standardize: bool = True,
+        lr: float = 0.01,
+        weight_decay: float = 1e-5,
+        schedule: str = "one_cycle",
+        max_epochs: int | str = "auto",
+        patience: int | None = 30,
+        batch_size: int | str | None = "auto",
+        validation_fraction: float = 0.1,
+        warm_start: bool = False,
+        device: str = "auto",
+        random_state: RandomState = None,
+        verbose: int = 0,
+        callbacks: Sequence[Callback] = (),
+    ) -> None:
+        self.covariance = covariance
+        self.use = use
+        self.order = order
+        self.members = members
+        self.hidden = hidden
+        self.activation = activation
+        self.readout = readout
+        self.heads = heads
+        self.mlp = mlp
+        self.batch_norm = batch_norm
+        self.dropout = dropout
+        self.node_dropout = node_dropout
+        self.resample = resample
+        self.covariance_per = covariance_per
+        self.shrink = shrink
+        self.loss = loss
+        self.standardize = standardize
+        self.lr = lr
+        self.weight_decay = weight_decay
+        self.schedule = schedule
+        self.max_epochs = max_epochs
+        self.patience = patience
+        self.batch_size = batch_size
+        self.validation_fraction = validation_fraction
+        self.warm_start = warm_start
+        self.device = device
+        self.random_state = random_state
+        self.verbose = verbose
+        self.callbacks = callbacks
 
     @at_once
     @plain_torch()
@@ -70,18 +242,17 @@ class SVNNRegressor(CovarianceNetwork, Regression):
         *,
         validation_data: tuple[DataLike, ColumnLike] | None = None,
     ) -> Self:
-        """Go on with new rows; the first call is :meth:`fit`.
+        """Update the model with new rows; the first call is :meth:`fit`.
 
-        The covariance is updated by the ``partial_fit`` of its estimator, the networks are trained for
-        ``partial_epochs`` with the new rows, and the linear model is updated by recursive least squares. Means and
-        scales of the standardisation, the number by which the covariance is divided, and ``blend_`` stay as they were
-        in the first call: filters are polynomials of the same units. ``history_`` and ``n_iter_`` are those of the last
-        call.
+        The covariance is updated by the ``partial_fit`` of its estimator, the filters are re-expressed on it, and the
+        networks are trained for 10 epochs with the new rows, at a tenth of ``lr``. Means and scales of the
+        standardisation, and the number by which the covariance is divided, stay as they were in the first call: filters
+        are polynomials of the same units. ``history_`` and ``n_iter_`` are those of the last call.
 
         Parameters
         ----------
         X : array or data frame of shape (t, N) or (t, N, F)
-            Rows in the order of time, where there is a ``halflife``; one is enough after the first call.
+            Rows in the order of time, where the covariance has a ``halflife``; one is enough after the first call.
         y : array of shape (t,), or (t, n_outputs)
         sample_weight : array of shape (t,), optional
             Only ratios within one call count.
@@ -97,7 +268,13 @@ class SVNNRegressor(CovarianceNetwork, Regression):
         ValueError
             Where the covariance estimator has no ``partial_fit``, as "ledoit_wolf", "adaptive" and ``tau="cv"``.
         """
-        return self._go_on(X, y, sample_weight, validation_data)
+        from svnn.estimators._partial_fit import check_can_update, updated
+
+        if not hasattr(self, "fitted_"):
+            check_can_update(self)
+            return self._fit(X, y, sample_weight, validation_data=validation_data)
+        self.fitted_, self.shift_ = updated(self, X, y, sample_weight, validation_data)
+        return self
 
     @overload
     def predict(
@@ -134,67 +311,30 @@ class SVNNRegressor(CovarianceNetwork, Regression):
         X : array or data frame of shape (t, N) or (t, N, F)
         return_std : bool, default=False
             Whether to return standard deviations, of the same shape, too: how far a target is expected to lie from
-            its prediction. Two things count: how far the parts of the model disagree about this row, and how far
-            the targets of held-out rows with such predictions lay from them in ``fit``.
+            its prediction. Two things count: how far the members disagree about this row, and how far the targets of
+            held-out rows with such predictions lay from them in ``fit``.
         shift : array of shape (t, N, N), optional
             The matrix of every row, for a model that was fitted with such.
         groups : array of shape (t,), optional
             The group of every row, with ``covariance_per="group"``.
         """
-        outputs = self._output(X, shift=shift, groups=groups)
-        found = self._mean(outputs)
-        mean = self._targets.decode(found)
+        outputs = self._outputs(X, shift=shift, groups=groups)
+        predicted, noise = outputs.mean(0), self.fitted_.noise
+        targets = cast(NumberTargets, self.fitted_.targets)
+        mean = targets.decode(predicted)
         if not return_std:
             return mean
-        if self._noise is None and len(outputs) == 1:
+        if noise is None and len(outputs) == 1:
             raise ValueError("return_std=True needs several members, or a validation_fraction above 0 in fit.")
-        variance = self._within(outputs)
-        if self._noise is not None:
-            variance = variance + self._noise.variance(found, self._between(outputs))
-        std: np.ndarray = np.sqrt(variance) * self._target_standardizer.scale
+        variance = variance_of(outputs)
+        if noise is not None:
+            variance = variance + noise.variance(predicted, np.zeros_like(predicted))
+        std: np.ndarray = np.sqrt(variance) * targets.standardizer.scale
         return mean, std.reshape(mean.shape)
 
-    def _learn_noise(self, held: HeldOut | None, data: TrainingData) -> None:
-        self._noise = None
-        if held is None or not held.weight.any():
-            return
-        weights = np.array(list(self.blend_.values()))
-        prediction = np.tensordot(weights, held.outputs, 1)
-        noise = Noise.learn(prediction, _variance(held.outputs, weights), held.targets, held.weight)
-        # The held-out errors of single members hold their disagreement already.
-        some = np.flatnonzero(data.training.weight)[:_ROWS]
-        rows = data.training
-        matrices = None if rows.matrices is None else rows.matrices[some]
-        outputs = self._outputs_of(self._inputs(rows.signals[some]), matrices=matrices)
-        within = self._within(outputs).mean(0)
-        total = np.average(np.square(held.targets - prediction), axis=0, weights=held.weight)
-        rest = np.maximum(1 - within / np.maximum(total, np.finfo(float).tiny), 0.25)
-        noise.coefficients[:, 0] += np.log(rest)
-        self._noise = noise
-
-    def _parts(self, outputs: np.ndarray) -> list[np.ndarray]:
-        """Return the outputs of the members of every team, and of the linear model."""
-        n_linear = int("linear" in self.blend_)
-        teams = len(self.blend_) - n_linear
-        n = len(outputs) - n_linear
-        ends = [n] if teams == 1 else [n - n // 2, n]
-        return np.split(outputs, ends if n_linear else ends[:-1])
-
-    def _between(self, outputs: np.ndarray) -> np.ndarray:
-        """Return how far the parts differ: the variances (t, n_outputs) of their means."""
-        means = np.array([part.mean(0) for part in self._parts(outputs)])
-        return _variance(means, np.array(list(self.blend_.values())))
-
-    def _within(self, outputs: np.ndarray) -> np.ndarray:
-        """Return how far the members of a part differ, by what the parts count."""
-        found = np.zeros(outputs.shape[1:])
-        for part, weight in zip(self._parts(outputs), self.blend_.values(), strict=True):
-            found += weight * (part.var(0, ddof=1) if len(part) > 1 else 0.0)
+    def _member_variance(self, X: DataLike, **rows: object) -> np.ndarray:
+        """Return the variances (t, n_outputs) of the members' predictions, in squared units of ``y``."""
+        outputs = self._outputs(X, **rows)  # type: ignore[arg-type]
+        scale = cast(NumberTargets, self.fitted_.targets).standardizer.scale
+        found: np.ndarray = variance_of(outputs) * np.square(scale)
         return found
-
-
-def _variance(outputs: np.ndarray, weights: np.ndarray) -> np.ndarray:
-    """Return the variances of outputs (parts, t, n_outputs) whose parts have these weights."""
-    centred = outputs - np.tensordot(weights, outputs, 1)
-    found: np.ndarray = np.tensordot(weights, np.square(centred), 1)
-    return found

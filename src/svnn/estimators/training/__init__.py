@@ -2,23 +2,31 @@
 
 from svnn.estimators.training._compiled_trainer import CompiledTrainer, has_kernel
 from svnn.estimators.training._graph_trainer import GraphTrainer
+from svnn.estimators.training._group import Recorded, TrainerGroup
 from svnn.estimators.training._loop import (
     LOSSES,
     SCHEDULES,
     Callback,
     Course,
+    Loss,
+    Run,
+    StatefulCallback,
     Trainer,
-    batch_ends,
+    Training,
     batch_rows,
-    constant,
     epochs,
     train,
 )
-from svnn.estimators.training._module_trainer import Batch, ModuleTrainer, Optimiser, Shifts, Validation
-from svnn.estimators.training._recorded import Recorded
+from svnn.estimators.training._module_trainer import Batch, ModuleTrainer, Optimiser, Shifts
 from svnn.estimators.training._stacked_networks import Plan, StackedTrainer
-from svnn.estimators.training._teams import Teams
-from svnn.estimators.training._torch_modes import draw_weights, fits, pick_device, plain_torch
+from svnn.estimators.training._torch_modes import (
+    draw_weights,
+    fits,
+    new_network,
+    noise_generators,
+    pick_device,
+    plain_torch,
+)
 
 __all__ = [
     "LOSSES",
@@ -28,22 +36,25 @@ __all__ = [
     "CompiledTrainer",
     "Course",
     "GraphTrainer",
+    "Loss",
     "ModuleTrainer",
     "Optimiser",
     "Plan",
     "Recorded",
+    "Run",
     "Shifts",
     "StackedTrainer",
-    "Teams",
+    "StatefulCallback",
     "Trainer",
-    "Validation",
-    "batch_ends",
+    "TrainerGroup",
+    "Training",
     "batch_rows",
-    "constant",
     "draw_weights",
     "epochs",
     "fits",
     "has_kernel",
+    "new_network",
+    "noise_generators",
     "pick_device",
     "plain_torch",
     "train",

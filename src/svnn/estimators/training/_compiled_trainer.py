@@ -25,7 +25,7 @@ _DRAW_BYTES = 2**25
 
 
 def has_kernel(plan: Plan, device: torch.device) -> bool:
-    """Say whether networks of a plan can be trained by the kernel."""
+    """Return whether networks of a plan can be trained by the kernel."""
     if device.type != "cpu":
         return False
     kernels = load("svnn.estimators.training._member_kernels")
@@ -55,11 +55,9 @@ class CompiledTrainer(StackedTrainer):
             np.array(self.plan.widths),
             np.array([self.kernels.SLOPES[self.plan.activation]], dtype=np.float32),
         )
-        if self.validation is not None and self.held is not None:
-            self.held_signals, everything = cast(Tensor, self.held).flatten(1).numpy(), torch.arange(len(self.held))
-            parts = [everything if rows is None else rows for rows in self.validation.rows]
-            self.held_rows = [(rows.numpy(), self.validation.data.y[rows]) for rows in parts]
-            self.held_weight = [self.validation.data.weight[rows].double().numpy() for rows in parts]
+        if self.validation is not None:
+            self.held_signals = cast(Tensor, self.held).flatten(1).numpy()
+            self.held_weight = self.validation.weight.double().numpy()
         return self
 
     def epoch(self, order: np.ndarray, ends: Sequence[int], rates: Sequence[float], members: np.ndarray) -> np.ndarray:
@@ -118,20 +116,18 @@ class CompiledTrainer(StackedTrainer):
         if not len(watched):
             return losses
         # One call of torch for all of them: a call takes longer than the network does.
-        found = [self.held_out(member) for member in watched.tolist()]
-        outputs, y = (torch.cat(parts) for parts in zip(*found, strict=True))
-        values = self.loss(outputs, y).numpy()
-        weights = [self.held_weight[member] for member in watched.tolist()]
-        starts = np.cumsum([0, *(len(weight) for weight in weights[:-1])])
-        sums = np.add.reduceat(values * np.concatenate(weights), starts)
-        losses[watched] = sums / np.add.reduceat(np.concatenate(weights), starts)
+        outputs, y = (torch.cat(parts) for parts in zip(*map(self.held_out, watched.tolist()), strict=True))
+        weight = np.tile(self.held_weight, len(watched))
+        starts = np.arange(0, len(weight), len(self.held_weight))
+        sums = np.add.reduceat(self.loss(outputs, y).numpy() * weight, starts)
+        losses[watched] = sums / np.add.reduceat(weight, starts)
         return losses
 
     def held_out(self, member: int) -> tuple[Tensor, Tensor]:
-        assert self.kernels is not None
-        rows, y = self.held_rows[member]
-        if len(rows) < _FEW_ROWS and self.plan.n_nodes >= _MANY_NODES:
+        assert self.kernels is not None and self.validation is not None
+        n_rows = len(self.validation)
+        if n_rows < _FEW_ROWS and self.plan.n_nodes >= _MANY_NODES:
             return super().held_out(member)
-        outputs = np.empty((len(rows), self.plan.widths[-1]), dtype=np.float32)
-        self.kernels.evaluate(self.held_signals, rows, self.average[member].numpy(), *self.shape, outputs)
-        return torch.from_numpy(outputs), y
+        outputs = np.empty((n_rows, self.plan.widths[-1]), dtype=np.float32)
+        self.kernels.evaluate(self.held_signals, self.average[member].numpy(), *self.shape, outputs)
+        return torch.from_numpy(outputs), self.validation.y

@@ -11,7 +11,6 @@ import torch
 from torch import Tensor
 
 from svnn.estimators.training._stacked_networks import StackedTrainer
-from svnn.nn._layers import node_factors
 
 #: Numbers of dropout to make at a time.
 _DRAWN_VALUES = 2**26
@@ -60,15 +59,10 @@ class GraphTrainer(StackedTrainer):
                 stop = end
                 while stop < ends[-1] and (stop - start) * row < _DRAWN_VALUES:
                     stop = next(e for e in ends if e > stop)
-                factors, first, drawn = self._epoch_factors(stop - start), start, stop
+                factors, first, drawn = self._factors(stop - start), start, stop
             part = None if factors is None else factors[:, start - first : end - first]
             total += self._replay(rows[start:end], part, numbers[batch]) * ((end - start) / len(order))
         return total.double().cpu().numpy()
-
-    def _epoch_factors(self, n_rows: int) -> Tensor:
-        """Return what dropout makes of every node, for as many rows at once."""
-        n, p = self.plan.n_nodes, self.plan.node_dropout
-        return torch.stack([node_factors(n_rows, n, p, noise) for noise in self.noise]).to(self.theta.device)
 
     def _replay(self, rows: Tensor, factors: Tensor | None, sizes: Tensor) -> Tensor:
         if self._recordings is None:

@@ -10,7 +10,7 @@ from abc import ABC, abstractmethod
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
-from typing import Any, Protocol
+from typing import Any, Protocol, runtime_checkable
 
 import numpy as np
 import torch
@@ -34,11 +34,6 @@ _STEPS, _VALUES, _FEWEST_EPOCHS, _MOST_EPOCHS = 1500, 2e7, 40, 120
 _CONSTANT_EPOCHS = 1000
 
 
-def constant(progress: float) -> float:
-    """Return 1 at any time of a training."""
-    return 1.0
-
-
 def one_cycle(progress: float) -> float:
     """Return the multiple of the learning rate after a share of all steps: a rise, then a longer fall to zero.
 
@@ -52,7 +47,7 @@ def one_cycle(progress: float) -> float:
     return (1 + math.cos(math.pi * (progress - _RISE) / (1 - _RISE))) / 2
 
 
-SCHEDULES: dict[str, Callable[[float], float]] = {"one_cycle": one_cycle, "constant": constant}
+SCHEDULES: dict[str, Callable[[float], float]] = {"one_cycle": one_cycle, "constant": lambda progress: 1.0}
 
 
 class Trainer(ABC):
@@ -63,16 +58,10 @@ class Trainer(ABC):
     n_members : int
     watched : ndarray of shape (n_members,)
         Whether a member has held-out rows.
-    whitening : Tensor or None
-        What the members' signals were multiplied with; their filters are to be multiplied with its transpose.
-    rest : list of Tensor or None
-        What is to be added to these filters: the part of weights known before that such signals do not show.
     """
 
     n_members: int
     watched: np.ndarray
-    whitening: Tensor | None = None
-    rest: list[Tensor] | None = None
 
     @abstractmethod
     def epoch(self, order: np.ndarray, ends: Sequence[int], rates: Sequence[float], members: np.ndarray) -> np.ndarray:
@@ -108,26 +97,24 @@ class Trainer(ABC):
 
     def state(self) -> dict[str, Tensor]:
         """Return all that changes in training, by names: weights, optimisers, averages, best weights, generators."""
-        raise NotImplementedError(f"{type(self).__name__} cannot be stored; use checkpoint=None.")
+        raise NotImplementedError(f"{type(self).__name__} cannot be stored; leave Checkpoint out of callbacks.")
 
     def load_state(self, state: Mapping[str, Tensor]) -> None:
         """Take over what :meth:`state` returned, in place."""
-        raise NotImplementedError(f"{type(self).__name__} cannot be stored; use checkpoint=None.")
+        raise NotImplementedError(f"{type(self).__name__} cannot be stored; leave Checkpoint out of callbacks.")
 
 
 @dataclass
 class Course:
-    """Where a training is: the epochs done, their losses, and what best epochs and patience follow from.
+    """The epochs done, their losses, and what best epochs and patience follow from.
 
-    Arrays have an entry for each member. ``mark`` is the loss that patience waits to see undercut.
+    Arrays have an entry for each member.
     """
 
     epoch: int
     history: dict[str, list[float]]
     best: np.ndarray
     best_epoch: np.ndarray
-    mark: np.ndarray
-    mark_epoch: np.ndarray
     trained: np.ndarray
     validated: np.ndarray
     running: np.ndarray
@@ -135,9 +122,9 @@ class Course:
     @classmethod
     def start(cls, n: int) -> Course:
         """Return the course before the first epoch."""
+        never = np.full(n, np.inf)
         history: dict[str, list[float]] = {"train_loss": [], "valid_loss": []}
-        never, first = np.full(n, np.inf), np.ones(n, dtype=int)
-        return cls(0, history, never, first, never, first - 2, never.copy(), never.copy(), np.full(n, True))
+        return cls(0, history, never, np.ones(n, dtype=int), never.copy(), never.copy(), np.full(n, True))
 
     def to_json(self) -> dict[str, Any]:
         """Return the course as lists and numbers."""
@@ -157,48 +144,118 @@ class Course:
         return cls(epoch, history, **arrays)
 
 
-class Keeper(Protocol):
-    """What writes the state of a training, and brings it back."""
+@dataclass(frozen=True)
+class Run:
+    """A training as a stateful callback sees it: all that changes beside its course.
 
-    def resume(self, course: Course, trainer: Trainer, draws: torch.Generator | None) -> Course:
-        """Return where an earlier training was left, or ``course``."""
+    Parameters
+    ----------
+    trainer : Trainer
+    draws : torch.Generator or None
+        Draws the order of the rows.
+    rng : numpy.random.Generator or None
+        Draws the realisations of the covariance.
+    identity : function without arguments
+        Returns digests that distinguish this fit from others, by names; they cost a pass over the data.
+    """
 
-    def after(self, course: Course, trainer: Trainer, draws: torch.Generator | None) -> None:
-        """Be told that an epoch is done."""
+    trainer: Trainer
+    draws: torch.Generator | None
+    rng: np.random.Generator | None
+    identity: Callable[[], Mapping[str, str]]
+
+
+@runtime_checkable
+class StatefulCallback(Protocol):
+    """A callback that also stores the state of a training, and restores it."""
+
+    def __call__(self, record: dict[str, float], /) -> object:
+        """Take the losses of an epoch, as any callback."""
+
+    def resume(self, course: Course, run: Run) -> Course:
+        """Restore an earlier training and return its course; or return ``course``. Called before the first epoch."""
+
+    def after_epoch(self, course: Course, run: Run) -> None:
+        """Store the training. Called after every epoch but the last one."""
+
+    def end(self) -> None:
+        """Clean up. Called after a successful fit."""
+
+
+@dataclass(frozen=True)
+class Training:
+    """How to train: the parameters of the loop, with "auto" resolved."""
+
+    lr: float
+    schedule: str
+    max_epochs: int
+    patience: int | None
+    batch_size: int
+    callbacks: tuple[Callback, ...] = ()
+
+    @classmethod
+    def of(cls, model: Any, n_rows: int, n_values: int) -> Training:
+        """Return how to train a model on ``n_rows`` rows whose signals are ``n_values`` numbers altogether."""
+        batch_size = batch_rows(model.batch_size, n_rows)
+        n_batches = len(batch_ends(n_rows, batch_size))
+        return cls(
+            lr=float(model.lr),
+            schedule=model.schedule,
+            max_epochs=epochs(model.max_epochs, model.schedule, n_batches, n_values),
+            patience=None if model.patience is None else int(model.patience),
+            batch_size=batch_size,
+            callbacks=tuple(model.callbacks),
+        )
+
+    @property
+    def stateful(self) -> list[StatefulCallback]:
+        """The callbacks that store the state of a training."""
+        return [callback for callback in self.callbacks if isinstance(callback, StatefulCallback)]
+
+    def end(self) -> None:
+        """Let stateful callbacks clean up after a successful fit."""
+        for callback in self.stateful:
+            callback.end()
 
 
 def train(
     trainer: Trainer,
     n_rows: int,
+    training: Training,
+    draws: torch.Generator | None = None,
     *,
-    lr: float,
-    schedule: Callable[[float], float],
-    max_epochs: int,
-    patience: int | None,
-    tol: float = 0.0,
-    batch_size: int,
-    callbacks: Sequence[Callback] = (),
-    generator: torch.Generator | None = None,
-    keeper: Keeper | None = None,
+    rng: np.random.Generator | None = None,
+    identity: Callable[[], Mapping[str, str]] | None = None,
 ) -> dict[str, list[float]]:
     """Train all members; return the losses of every epoch, means over the members, and each member's best epoch.
 
     A member's best epoch is that of the smallest validation loss, or training loss where it has no validation rows. It
-    is its own loss, or that of members that hold out other rows (:class:`Teams`).
-    A member stops when its loss has not fallen by more than ``tol`` for ``patience`` epochs; its last losses count on.
-    All stop when a callback returns True. The best weights are restored. The order of the rows is drawn from
-    ``generator``, by default torch's own. ``keeper`` may let the training start where an earlier one was left.
+    is its own loss, or that of members that hold out other rows (:class:`TrainerGroup`).
+    A member stops ``patience`` epochs after its best one; its last losses count on.
+    All stop when a callback returns True. The best weights are restored.
+
+    Parameters
+    ----------
+    trainer : Trainer
+    n_rows : int
+        Training rows.
+    training : Training
+    draws : torch.Generator, optional
+        Draws the order of the rows; by default torch's own generator does.
+    rng, identity
+        For stateful callbacks, see :class:`Run`. Without ``identity`` these are plain callbacks.
     """
-    ends = batch_ends(n_rows, batch_size)
-    n_steps = max_epochs * len(ends)
-    at = Course.start(trainer.n_members)
-    if keeper is not None:
-        at = keeper.resume(at, trainer, generator)
-    for epoch in range(at.epoch, max_epochs):
+    schedule, ends = SCHEDULES[training.schedule], batch_ends(n_rows, training.batch_size)
+    n_steps = training.max_epochs * len(ends)
+    at, run = Course.start(trainer.n_members), Run(trainer, draws, rng, identity or dict)
+    stateful = training.stateful if identity is not None else []
+    for each in stateful:
+        at = each.resume(at, run)
+    for epoch in range(at.epoch, training.max_epochs):
         order = np.arange(n_rows)
         if len(ends) > 1:
-            order = torch.randperm(n_rows, generator=generator).numpy()
-        rates = [lr * schedule((epoch * len(ends) + i) / n_steps) for i in range(len(ends))]
+            order = torch.randperm(n_rows, generator=draws).numpy()
+        rates = [training.lr * schedule((epoch * len(ends) + i) / n_steps) for i in range(len(ends))]
         members = np.flatnonzero(at.running)
         at.trained[members] = trainer.epoch(order, ends, rates, members)[members]
         _check_finite("training", at.trained, epoch)
@@ -211,22 +268,20 @@ def train(
         better = at.running & (losses < at.best)
         at.best, at.best_epoch = np.where(better, losses, at.best), np.where(better, epoch + 1, at.best_epoch)
         trainer.keep(np.flatnonzero(better).tolist())
-        fell = at.running & (losses < at.mark - tol)
-        at.mark, at.mark_epoch = np.where(fell, losses, at.mark), np.where(fell, epoch, at.mark_epoch)
         record = {
             "epoch": epoch + 1,
             "train_loss": float(at.trained.mean()),
             "valid_loss": float(at.validated.mean()),
             "best_loss": float(at.best.mean()),
         }
-        stop = [callback(record) for callback in callbacks]
+        answers = [callback(record) for callback in training.callbacks]
         at.epoch = epoch + 1
-        if patience is not None:
-            at.running = epoch - at.mark_epoch < patience
-        if not at.running.any() or any(isinstance(s, (bool, np.bool_)) and s for s in stop):
+        if training.patience is not None:
+            at.running = at.epoch - at.best_epoch < training.patience
+        if not at.running.any() or any(isinstance(a, (bool, np.bool_)) and a for a in answers):
             break
-        if keeper is not None:
-            keeper.after(at, trainer, generator)
+        for each in stateful:
+            each.after_epoch(at, run)
     trainer.restore()
     return {**at.history, "best_epoch": at.best_epoch.tolist()}
 

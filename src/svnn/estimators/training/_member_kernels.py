@@ -253,7 +253,7 @@ def train_epoch(
 
     Parameters
     ----------
-    signals : (t, N P); targets : (t, n_outputs); weight : (members, t)
+    signals : (t, N P); targets : (t, n_outputs); weight : (t,)
     order : the rows in the order of this epoch; ends : where in it the batches end
     draws : (some members, rows, at least N); a node is left out of a sample where its draw is below ``threshold``
     members : the members to train
@@ -284,15 +284,15 @@ def train_epoch(
             rows = order[start + block * LANES : min(start + (block + 1) * LANES, end)]
             _gather(signals, rows, z[block])
             _gather(targets, rows, y[block])
+        mass = 0.0
+        for i in range(start, end):
+            mass += weight[order[i]]
+        share[:] = 0
+        for i in range(start, end if mass > 0 else start):
+            share[(i - start) // LANES, (i - start) % LANES] = weight[order[i]] / mass
         for index in range(len(members)):
             member = members[index]
             gradient[:] = 0
-            mass = 0.0
-            for i in range(start, end):
-                mass += weight[member, order[i]]
-            share[:] = 0
-            for i in range(start, end if mass > 0 else start):
-                share[(i - start) // LANES, (i - start) % LANES] = weight[member, order[i]] / mass
             for block in range(used):
                 if drops:
                     first = start + block * LANES
@@ -323,7 +323,6 @@ def train_epoch(
 @cached_njit(**_FAST)
 def evaluate(
     signals: np.ndarray,
-    rows: np.ndarray,
     theta: np.ndarray,
     p: int,
     f: int,
@@ -332,14 +331,14 @@ def evaluate(
     slope: np.ndarray,
     outputs: np.ndarray,
 ) -> None:
-    """Set ``outputs`` (rows, n_outputs) to what one member gives for some rows of ``signals`` (t, N P)."""
+    """Set ``outputs`` (t, n_outputs) to those of one member for ``signals`` (t, N P)."""
     n = signals.shape[1] // p
     n_values = widths.sum()
     z, scale = np.empty((n * p, LANES), np.float32), np.ones((n, LANES), np.float32)
     hidden, derivative = np.empty((n, f, LANES), np.float32), np.empty((n, f, LANES), np.float32)
     values, slopes = np.empty((n_values, LANES), np.float32), np.empty((n_values, LANES), np.float32)
-    for start in range(0, len(rows), LANES):
-        some = rows[start : start + LANES]
+    for start in range(0, len(signals), LANES):
+        some = np.arange(start, min(start + LANES, len(signals)))
         _gather(signals, some, z)
         _forward(z.reshape(n, p, LANES), scale, theta, heads, widths, slope, hidden, derivative, values, slopes)
         for k in range(len(some)):

@@ -26,7 +26,7 @@ _EVALUATE_VALUES = 2**22
 
 @dataclass
 class Batch:
-    """Inputs (t, N, F), shifted already where that pays, with targets and sample weights (t,) or (members, t)."""
+    """Inputs (t, N, F), shifted already where that pays, with targets and sample weights (t,)."""
 
     x: Tensor | ShiftedSignals
     y: Tensor
@@ -37,7 +37,8 @@ class Batch:
         return len(self.y)
 
     def __getitem__(self, rows: slice | Tensor) -> Batch:
-        return Batch(self.x[rows], self.y[rows], self.weight[..., rows], _shift_of(self.shift, rows))
+        shift: Any = self.shift
+        return Batch(self.x[rows], self.y[rows], self.weight[rows], None if shift is None else shift[rows])
 
     def to(self, device: torch.device) -> Batch:
         """Return the batch on a device."""
@@ -46,31 +47,9 @@ class Batch:
         return Batch(self.x.to(device), self.y.to(device), self.weight.to(device), self.shift)
 
 
-def _shift_of(shift: Any, rows: slice | Tensor) -> Any:
-    return None if shift is None else shift[rows]
-
-
-@dataclass
-class Validation:
-    """Rows that are not trained on, and which of them are of each member: None stands for all of them."""
-
-    data: Batch
-    rows: list[Tensor | None]
-
-    def of(self, member: int) -> Batch:
-        """Return the held-out rows of a member."""
-        rows = self.rows[member]
-        return self.data if rows is None else self.data[rows]
-
-    def weight(self, member: int) -> Tensor:
-        """Return the weights of these rows."""
-        rows = self.rows[member]
-        return self.data.weight if rows is None else self.data.weight[rows]
-
-
-def watched_members(validation: Validation | None, n_members: int) -> np.ndarray:
-    """Say for every member whether it has held-out rows of some weight."""
-    return np.array([validation is not None and bool(validation.weight(m).any()) for m in range(n_members)])
+def watched_members(validation: Batch | None, n_members: int) -> np.ndarray:
+    """Return for every member whether there are held-out rows of some weight."""
+    return np.full(n_members, validation is not None and bool(validation.weight.any()))
 
 
 @dataclass(frozen=True)
@@ -120,8 +99,9 @@ class ModuleTrainer(Trainer):
     modules : list of modules
     loss : function of outputs and targets, the loss of every row
     data : Batch
-        ``weight`` of shape (members, t); a row of weight 0 is not trained on.
-    validation : Validation or None
+        A row of weight 0 is not trained on.
+    validation : Batch or None
+        Rows that all these modules hold out.
     shifts : Shifts
     optimiser : Optimiser
     noise : list of generators
@@ -133,7 +113,7 @@ class ModuleTrainer(Trainer):
         modules: list[nn.Module],
         loss: Loss,
         data: Batch,
-        validation: Validation | None,
+        validation: Batch | None,
         shifts: Shifts,
         optimiser: Optimiser,
         noise: Sequence[torch.Generator | None],
@@ -167,7 +147,7 @@ class ModuleTrainer(Trainer):
                     part = part.to(self.device)
                     shift = self._draw() if self.shifts.resample in ("forward", "shift") else shift
                     own = shift if part.shift is None else part.shift
-                    objective = weighted(self.loss(module(part.x, own), part.y), part.weight[member])
+                    objective = weighted(self.loss(module(part.x, own), part.y), part.weight)
                     self._step(member, objective, rate)
                     found.append(objective.detach() * ((end - start) / len(order)))
             losses[member] = float(torch.stack(found).sum())
@@ -193,13 +173,13 @@ class ModuleTrainer(Trainer):
         for member in members[self.watched[members]].tolist():
             assert self.validation is not None
             values = self.loss(*self.held_out(member))
-            losses[member] = float(weighted(values, self.validation.weight(member).to(self.device)))
+            losses[member] = float(weighted(values, self.validation.weight.to(self.device)))
         return losses
 
     @torch.no_grad()
     def held_out(self, member: int) -> tuple[Tensor, Tensor]:
         assert self.validation is not None
-        module, data = self.averages[member].module.eval(), self.validation.of(member)
+        module, data = self.averages[member].module.eval(), self.validation
         rows = max(1, _EVALUATE_VALUES // (data.x.shape[1] * data.x.shape[2]))
         found = []
         for part in (data[i : i + rows].to(self.device) for i in range(0, len(data), rows)):
@@ -253,13 +233,6 @@ def set_generators(generators: Sequence[torch.Generator], state: Mapping[str, Te
     """Take over states of generators."""
     for i, each in enumerate(generators):
         each.set_state(state[f"noise.{i}"])
-
-
-def same_shape(name: str, here: Tensor, there: Tensor) -> Tensor:
-    """Return a tensor, or raise an error where another is not of its shape and type."""
-    if here.shape != there.shape or here.dtype != there.dtype:
-        raise ValueError(f"its {name} has shape {tuple(there.shape)}, the training has {tuple(here.shape)}")
-    return here
 
 
 def _groups(module: nn.Module) -> list[dict[str, object]]:

@@ -20,11 +20,9 @@ from svnn.estimators.training._loop import Loss, Trainer, weighted
 from svnn.estimators.training._module_trainer import (
     Batch,
     Optimiser,
-    Validation,
     decay_at,
     generator_states,
     readout_rate,
-    same_shape,
     set_generators,
     watched_members,
 )
@@ -177,7 +175,7 @@ class StackedTrainer(Trainer):
         plan: Plan,
         loss: Loss,
         data: Batch,
-        validation: Validation | None,
+        validation: Batch | None,
         optimiser: Optimiser,
         noise: Sequence[torch.Generator],
     ) -> None:
@@ -185,7 +183,7 @@ class StackedTrainer(Trainer):
         self.optimiser, self.noise, self.n_members = optimiser, noise, len(networks)
         self.watched = watched_members(validation, len(networks))
         self.x = _values(data)
-        self.held = None if validation is None else self.x if validation.data.x is data.x else _values(validation.data)
+        self.held = None if validation is None else _values(validation)
         self.theta = torch.stack([plan.vector(network) for network in networks])
         self.moments = self.theta.new_zeros(self.n_members, 2, self.theta.shape[1])
         self.average, self.best = self.theta.clone(), self.theta.clone()
@@ -206,7 +204,7 @@ class StackedTrainer(Trainer):
         """Take a step for all members; return their losses. ``theta``, ``moments`` and ``average`` change in place."""
         theta = self.theta.requires_grad_()
         outputs = self.plan.outputs(theta, self.x[rows], factors)
-        y, weight = self.data.y[rows], self.data.weight[:, rows]
+        y, weight = self.data.y[rows], self.data.weight[rows]
         values = self.loss(outputs.flatten(0, 1), y.repeat(self.n_members, *[1] * (y.ndim - 1)))
         losses = weighted(values.view(self.n_members, -1), weight)
         (gradient,) = torch.autograd.grad(losses.sum(), theta)
@@ -236,19 +234,18 @@ class StackedTrainer(Trainer):
         losses = np.zeros(self.n_members)
         for member in members[self.watched[members]].tolist():
             assert self.validation is not None
-            losses[member] = float(weighted(self.loss(*self.held_out(member)), self.validation.weight(member)))
+            losses[member] = float(weighted(self.loss(*self.held_out(member)), self.validation.weight))
         return losses
 
     @torch.no_grad()
     def held_out(self, member: int) -> tuple[Tensor, Tensor]:
         assert self.validation is not None and self.held is not None
-        part, y = self.validation.rows[member], self.validation.data.y
-        x = self.held if part is None else self.held[part]
+        x = self.held
         rows = max(1, _EVALUATE_VALUES // (x.shape[1] * max(x.shape[2], self.plan.n_filters)))
         theta = self.average[member : member + 1]
         starts = range(0, max(len(x), 1), rows)
         found = torch.cat([self.plan.outputs(theta, x[i : i + rows])[0] for i in starts])
-        return found, y if part is None else y[part]
+        return found, self.validation.y
 
     def keep(self, members: Sequence[int]) -> None:
         for member in members:
@@ -260,7 +257,10 @@ class StackedTrainer(Trainer):
 
     def load_state(self, state: Mapping[str, Tensor]) -> None:
         for name in _STATE:
-            same_shape(name, getattr(self, name), state[name]).copy_(state[name])  # recordings read these very tensors
+            here, there = getattr(self, name), state[name]
+            if here.shape != there.shape or here.dtype != there.dtype:
+                raise ValueError(f"its {name} has shape {tuple(there.shape)}, the training has {tuple(here.shape)}")
+            here.copy_(there)  # recordings read these very tensors
         self.steps = int(state["steps"])
         set_generators(self.noise, state)
 

@@ -1,19 +1,22 @@
-"""What a training asks of torch: a device, the first weights, and that the caller's modes are set aside.
+"""Torch for training: a device, networks with their first weights, generators, and the caller's modes set aside.
 
-All that is of the thread that asks for it, so that estimators can be fitted in several threads at once.
+All of it belongs to the calling thread, so that estimators can be fitted in several threads at once.
 """
 
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import ExitStack, contextmanager
+from typing import TypeVar
 
 import torch
 from torch import nn
 
 from svnn.nn import CovarianceFilter, Readout
 from svnn.nn._layers import NodeNorm
+
+Network = TypeVar("Network", bound=nn.Module)
 
 
 @contextmanager
@@ -46,7 +49,7 @@ def pick_device(device: str | torch.device) -> torch.device:
 
 
 def fits(device: torch.device, n_bytes: int) -> bool:
-    """Say whether ``n_bytes`` take at most half of what is free on a GPU; main memory is not asked."""
+    """Return whether ``n_bytes`` take at most half of what is free on a GPU; main memory is not asked."""
     return device.type != "cuda" or n_bytes <= torch.cuda.mem_get_info(device)[0] // 2
 
 
@@ -72,3 +75,31 @@ def draw_weights(network: nn.Module, generator: torch.Generator) -> None:
                 nn.init.zeros_(own["bias"])
         elif own:
             raise TypeError(f"how to draw the weights of {type(part).__name__} is not known.")
+
+
+def new_network(build: Callable[[], Network], draws: torch.Generator, device: torch.device) -> Network:
+    """Return an untrained network in single precision whose weights are drawn from ``draws``."""
+    with torch.device("meta"):  # where nothing is drawn and nothing allocated
+        network = build()
+    # Not by to_empty, which imports sympy: that takes longer than many a fit.
+    state = {
+        name: torch.empty(value.shape, dtype=torch.float32 if value.is_floating_point() else value.dtype)
+        for name, value in network.state_dict().items()
+    }
+    network.load_state_dict(state, assign=True)
+    draw_weights(network, draws)
+    return network.to(device)
+
+
+def noise_generators(n: int, draws: torch.Generator, device: torch.device, alone: bool = True) -> list[torch.Generator]:
+    """Return the generators from which ``n`` networks draw their dropout.
+
+    A single network that is trained alone takes the generator of the fit itself.
+    """
+    if n == 1 and alone:
+        if device.type == "cpu":
+            return [draws]
+        seeds = [draws.initial_seed()]
+    else:
+        seeds = torch.randint(2**62, (n,), generator=draws).tolist()
+    return [torch.Generator(device).manual_seed(seed) for seed in seeds]

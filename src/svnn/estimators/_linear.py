@@ -1,0 +1,446 @@
+"""Linear models in closed form, as scikit-learn estimators: ridge regression and the shrunk linear discriminant."""
+
+from __future__ import annotations
+
+from collections.abc import Hashable, Mapping
+from dataclasses import dataclass, replace
+from typing import Any, ClassVar, NamedTuple, Self, cast
+
+import numpy as np
+from sklearn.base import BaseEstimator, ClassifierMixin, RegressorMixin
+from sklearn.utils import Tags
+from sklearn.utils.validation import check_is_fitted
+
+from svnn._parameters import Rule, boolean, check_parameters, class_weights, integer, number, seed
+from svnn._types import ColumnLike, DataLike, RandomState
+from svnn._validation import at_once
+from svnn.estimators._blend_weights import sharpness
+from svnn.estimators._closed_form import Linear, discriminants, gram_matrix, ridge, strongest, updated_linear
+from svnn.estimators._data import Data, Rows, check_signals, more_rows, prepare
+from svnn.estimators._units import LabelTargets, NumberTargets, Standardizer, Targets, softmax
+from svnn.functional._array import generator
+
+#: Rows or values of a row, whichever are fewer, and values of the table, up to which a linear model is found within
+#: seconds and a gigabyte; also the values of a row up to which ``partial_fit`` keeps their second moments.
+_MOST_LINEAR, _MOST_LINEAR_VALUES = 3000, 2**25
+
+
+def is_small_enough(n_rows: int, n_columns: int) -> bool:
+    """Return whether a table of N F columns is small enough for a linear model.
+
+    Examples
+    --------
+    >>> is_small_enough(1000, 20_000), is_small_enough(10_000, 20_000), is_small_enough(10_000, 4000)
+    (True, False, False)
+    """
+    return min(n_rows, n_columns) <= _MOST_LINEAR and n_rows * n_columns <= _MOST_LINEAR_VALUES
+
+
+@dataclass(frozen=True)
+class LinearFitted:
+    """A linear function of standardised signals, its units, and the second moments of the rows so far.
+
+    ``weight`` has shape (n_outputs, N F), ``bias`` (n_outputs,). ``gram`` is None where a row has too many values.
+    ``unseen`` are the places of classes that had no rows yet.
+    """
+
+    weight: np.ndarray
+    bias: np.ndarray
+    standardizer: Standardizer
+    targets: Targets
+    n_values: int
+    gram: np.ndarray | None = None
+    unseen: tuple[int, ...] = ()
+
+    @property
+    def linear(self) -> Linear:
+        """The function itself."""
+        return Linear(self.weight, self.bias)
+
+
+class _OutOfFold(NamedTuple):
+    """Outputs (models, n, n_outputs) for rows that the models have not seen, and where these stand in the table."""
+
+    outputs: np.ndarray
+    targets: np.ndarray
+    weight: np.ndarray
+    places: np.ndarray | None  # None for rows that the caller gave apart
+
+
+class _LinearModel(BaseEstimator):
+    """What both linear models share: check, standardise, fit, choose by held-out rows, update."""
+
+    _are_labels: ClassVar[bool]
+
+    fitted_: LinearFitted
+    out_of_fold_: np.ndarray | None
+
+    def _fit(
+        self,
+        X: DataLike,
+        y: ColumnLike,
+        sample_weight: ColumnLike | None,
+        groups: ColumnLike | None = None,
+        validation_data: tuple[DataLike, ColumnLike] | None = None,
+        classes: ColumnLike | None = None,
+    ) -> Self:
+        model: Any = self
+        check_parameters(self)
+        data = prepare(
+            self,
+            X,
+            y,
+            sample_weight,
+            seed=int(generator(model.random_state).integers(2**31)),
+            are_labels=self._are_labels,
+            validation_data=validation_data,
+            groups=groups,
+            classes=classes,
+            n_folds=int(model.folds),
+        )
+        rows, n_outputs = data.training, data.targets.n_outputs
+        models = self._models(rows, n_outputs)
+        held = self._held_out(data, models)
+        number, factor = self._choice(models, held)
+        linear = models[number]
+        Z = _flat(rows.signals)
+        unseen: tuple[int, ...] = ()
+        if self._are_labels:
+            unseen = tuple(np.setdiff1d(np.arange(n_outputs), rows.targets[rows.weight > 0]).tolist())
+        self.fitted_ = LinearFitted(
+            factor * linear.weight,
+            factor * linear.bias,
+            data.standardizer,
+            data.targets,
+            rows.signals.shape[2],
+            gram_matrix(Z, rows.weight) if Z.shape[1] <= _MOST_LINEAR else None,
+            unseen,
+        )
+        self.out_of_fold_ = None
+        if held is not None and held.places is not None:
+            predictions = self._predictions(factor * held.outputs[number])
+            self.out_of_fold_ = np.full((data.n_rows, *predictions.shape[1:]), np.nan)
+            self.out_of_fold_[held.places] = predictions
+        return self
+
+    def _models(self, rows: Rows, n_outputs: int) -> list[Linear]:
+        """Return linear models of the rows that have weight, one or several to choose from."""
+        used = rows.weight > 0
+        Z, targets, weight = _flat(rows.signals[used]), rows.targets[used], rows.weight[used]
+        if self._are_labels:
+            return discriminants(Z, targets, weight, n_outputs)
+        return [ridge(Z, targets, weight)]
+
+    def _held_out(self, data: Data, models: list[Linear]) -> _OutOfFold | None:
+        """Return outputs for held-out rows, in the units of the whole fit; None where there are none."""
+        if data.callers_rows and data.held_out is not None:
+            Z = _flat(data.held_out.signals)
+            outputs = np.array([model(Z) for model in models])
+            return _OutOfFold(outputs, data.held_out.targets, data.held_out.weight, None)
+        parts, rows = [], data.training
+        for left_out in data.folds:
+            part = data.without(left_out, bool(cast(Any, self).standardize))
+            weight = part.training.weight.copy()
+            weight[left_out] = 0
+            others = self._models(part.training._replace(weight=weight), data.targets.n_outputs)
+            outputs = np.array([model(_flat(part.training.signals[left_out])) for model in others])
+            if isinstance(part.targets, NumberTargets):  # in units of these rows, relative to those of the whole fit
+                outputs = part.targets.standardizer.inverse(outputs)
+            parts.append(outputs)
+        if not parts:
+            return None
+        places = np.concatenate(data.folds)
+        return _OutOfFold(np.concatenate(parts, 1), rows.targets[places], rows.weight[places], data.rows[places])
+
+    def _choice(self, models: list[Linear], held: _OutOfFold | None) -> tuple[int, float]:
+        """Return which of the models held-out rows choose, and the factor of its outputs."""
+        return len(models) - 1, 1.0
+
+    def _predictions(self, outputs: np.ndarray) -> np.ndarray:
+        """Return outputs as out-of-fold predictions: probabilities, or numbers in the units of y."""
+        return softmax(outputs) if self._are_labels else self.fitted_.targets.decode(outputs)
+
+    def _outputs(self, X: DataLike) -> np.ndarray:
+        check_is_fitted(self)
+        Z = self.fitted_.standardizer(check_signals(self, X, self.fitted_.n_values))
+        return self.fitted_.linear(_flat(Z))
+
+    def _update(self, X: DataLike, y: ColumnLike, sample_weight: ColumnLike | None) -> Self:
+        """Update a fitted model by new rows."""
+        check_parameters(self)
+        fitted = self.fitted_
+        if fitted.gram is None:
+            raise ValueError(
+                f"partial_fit of a linear model needs at most {_MOST_LINEAR:,} values per row, got "
+                f"{fitted.weight.shape[1]:,}; fit all rows again."
+            )
+        rows = more_rows(self, fitted, X, y, sample_weight).training
+        Z, targets, weight = _flat(rows.signals), rows.targets, rows.weight
+        A, b = fitted.weight.copy(), fitted.bias.copy()
+        first = [k for k in fitted.unseen if k in targets[weight > 0]]
+        seen = [k for k in range(len(b)) if k not in fitted.unseen]
+        for k in first:  # the fit made classes without rows all but impossible
+            A[k], b[k] = A[seen].mean(0), b[seen].mean()
+        A, b = updated_linear(Linear(A, b), Z, targets, weight, fitted.gram)
+        unseen = tuple(k for k in fitted.unseen if k not in first)
+        gram = fitted.gram + gram_matrix(Z, weight)
+        self.fitted_ = replace(fitted, weight=A, bias=b, gram=gram, unseen=unseen)
+        return self
+
+    def _in_units_of_y(self) -> tuple[np.ndarray, np.ndarray]:
+        """Return the coefficients (n_outputs, N F) and intercepts (n_outputs,) for X and y in their own units."""
+        fitted = self.fitted_
+        shape = (self.n_features_in_, fitted.n_values)
+        mean, scale = (
+            np.broadcast_to(each, shape).ravel() for each in (fitted.standardizer.mean, fitted.standardizer.scale)
+        )
+        A = fitted.weight / scale
+        b = fitted.bias - A @ mean
+        if isinstance(fitted.targets, NumberTargets):
+            units = fitted.targets.standardizer
+            A, b = A * np.reshape(units.scale, (-1, 1)), units.inverse(b)
+        return A, b
+
+    def __sklearn_tags__(self) -> Tags:
+        tags = super().__sklearn_tags__()
+        tags.input_tags.three_d_array = True
+        tags.target_tags.multi_output = not self._are_labels
+        return tags
+
+
+class LinearRegressor(RegressorMixin, _LinearModel):
+    """Ridge regression whose penalty leaves the smallest errors when each row in turn is left out.
+
+    Parameters
+    ----------
+    standardize : bool, default=True
+        Whether features and targets get mean 0 and standard deviation 1 in the training rows.
+    validation_fraction : float in [0, 1), default=0.1
+        Share of the rows that is held out at a time for ``out_of_fold_``; 0 holds none out.
+    folds : int, default=4
+        Number of sets of rows that are held out, at most.
+    random_state : int, Generator, RandomState or None, default=None
+        Seed of these sets. S-VNNs with the same integer hold out the same rows.
+
+    Attributes
+    ----------
+    coef_ : ndarray of shape (N F,) or (n_outputs, N F)
+    intercept_ : float or ndarray of shape (n_outputs,)
+    out_of_fold_ : ndarray of the shape of y, or None
+        Predictions of the held-out rows by models of the other rows; NaN for rows that were not held out.
+    fitted_ : LinearFitted
+        The same in standardised units.
+    n_features_in_ : int
+    feature_names_in_ : ndarray of shape (N,)
+        Only where X has named columns.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from svnn.estimators._linear import LinearRegressor
+    >>> X = np.random.default_rng(0).standard_normal((50, 3))
+    >>> model = LinearRegressor(random_state=0).fit(X, X @ [1.0, 2.0, 0.0] + 5)
+    >>> model.coef_.round(3) + 0.0, round(float(model.intercept_), 3)
+    (array([1., 2., 0.]), 5.0)
+    >>> int(np.isfinite(model.out_of_fold_).sum())
+    20
+    """
+
+    _are_labels = False
+    _rules: ClassVar[dict[str, Rule]] = {
+        "standardize": boolean(),
+        "validation_fraction": number(0, 1),
+        "folds": integer(1),
+        "random_state": seed(),
+    }
+
+    def __init__(
+        self,
+        *,
+        standardize: bool = True,
+        validation_fraction: float = 0.1,
+        folds: int = 4,
+        random_state: RandomState = None,
+    ) -> None:
+        self.standardize = standardize
+        self.validation_fraction = validation_fraction
+        self.folds = folds
+        self.random_state = random_state
+
+    @at_once
+    def fit(
+        self,
+        X: DataLike,
+        y: ColumnLike,
+        sample_weight: ColumnLike | None = None,
+        *,
+        groups: ColumnLike | None = None,
+        validation_data: tuple[DataLike, ColumnLike] | None = None,
+    ) -> Self:
+        """Fit the model.
+
+        Parameters
+        ----------
+        X : array or data frame of shape (t, N) or (t, N, F)
+        y : array of shape (t,) or (t, n_outputs)
+        sample_weight : array of shape (t,), optional
+            Only ratios count.
+        groups : array of shape (t,), optional
+            Rows of one group are held out together.
+        validation_data : tuple (X, y), optional
+            With it no rows are held out.
+
+        Returns
+        -------
+        self
+        """
+        return self._fit(X, y, sample_weight, groups, validation_data)
+
+    @at_once
+    def partial_fit(self, X: DataLike, y: ColumnLike, sample_weight: ColumnLike | None = None) -> Self:
+        """Update the model by recursive least squares; the first call is :meth:`fit`.
+
+        Means and scales of the standardisation stay those of the first call.
+        """
+        return self._update(X, y, sample_weight) if hasattr(self, "fitted_") else self._fit(X, y, sample_weight)
+
+    def predict(self, X: DataLike) -> np.ndarray:
+        """Return the predicted targets, of shape (t,) or (t, n_outputs) as ``y`` had in ``fit``."""
+        outputs = self._outputs(X)
+        return self.fitted_.targets.decode(outputs)
+
+    @property
+    def coef_(self) -> np.ndarray:
+        """Coefficients of the features."""
+        targets = cast(NumberTargets, self.fitted_.targets)
+        return self._in_units_of_y()[0].reshape(*targets.shape, -1)
+
+    @property
+    def intercept_(self) -> Any:
+        """Predictions where all features are zero."""
+        targets = cast(NumberTargets, self.fitted_.targets)
+        return self._in_units_of_y()[1].reshape(targets.shape)[()]
+
+
+class LinearClassifier(ClassifierMixin, _LinearModel):
+    """Linear discriminant analysis whose covariance within classes is shrunk by as much as suits held-out rows.
+
+    Parameters
+    ----------
+    standardize : bool, default=True
+        Whether features get mean 0 and standard deviation 1 in the training rows.
+    validation_fraction : float in [0, 1), default=0.1
+        Share of the rows that is held out at a time; 0 holds none out, and shrinks all the way to the identity.
+    folds : int, default=4
+        Number of sets of rows that are held out, at most.
+    class_weight : dict, "balanced" or None, default=None
+        Weights of the classes.
+    random_state : int, Generator, RandomState or None, default=None
+        Seed of the held-out sets. S-VNNs with the same integer hold out the same rows.
+
+    Attributes
+    ----------
+    classes_ : ndarray of shape (n_classes,)
+        The labels, in order.
+    coef_ : ndarray of shape (n_classes, N F)
+        Coefficients of the logits.
+    intercept_ : ndarray of shape (n_classes,)
+    out_of_fold_ : ndarray of shape (t, n_classes) or None
+        Probabilities of the held-out rows by models of the other rows; NaN for rows that were not held out.
+    fitted_ : LinearFitted
+        The same in standardised units.
+    n_features_in_ : int
+    feature_names_in_ : ndarray of shape (N,)
+        Only where X has named columns.
+
+    Examples
+    --------
+    >>> from sklearn.datasets import load_iris
+    >>> from svnn.estimators._linear import LinearClassifier
+    >>> X, y = load_iris(return_X_y=True)
+    >>> round(LinearClassifier(random_state=0).fit(X, y).score(X, y), 2)
+    0.98
+    """
+
+    _are_labels = True
+    _rules: ClassVar[dict[str, Rule]] = {**LinearRegressor._rules, "class_weight": class_weights()}
+
+    def __init__(
+        self,
+        *,
+        standardize: bool = True,
+        validation_fraction: float = 0.1,
+        folds: int = 4,
+        class_weight: Mapping[Hashable, float] | str | None = None,
+        random_state: RandomState = None,
+    ) -> None:
+        self.standardize = standardize
+        self.validation_fraction = validation_fraction
+        self.folds = folds
+        self.class_weight = class_weight
+        self.random_state = random_state
+
+    @at_once
+    def fit(
+        self,
+        X: DataLike,
+        y: ColumnLike,
+        sample_weight: ColumnLike | None = None,
+        *,
+        groups: ColumnLike | None = None,
+        validation_data: tuple[DataLike, ColumnLike] | None = None,
+    ) -> Self:
+        """Fit the model; as :meth:`LinearRegressor.fit`, but rows of ``validation_data`` choose the shrinkage."""
+        return self._fit(X, y, sample_weight, groups, validation_data)
+
+    @at_once
+    def partial_fit(
+        self,
+        X: DataLike,
+        y: ColumnLike,
+        classes: ColumnLike | None = None,
+        sample_weight: ColumnLike | None = None,
+    ) -> Self:
+        """Update the model by new rows and the moments of earlier ones; the first call is :meth:`fit`.
+
+        ``classes`` names all labels that will ever come, in the first call; by default those of its ``y``.
+        """
+        if not hasattr(self, "fitted_"):
+            return self._fit(X, y, sample_weight, classes=classes)
+        return self._update(X, y, sample_weight)
+
+    def _choice(self, models: list[Linear], held: _OutOfFold | None) -> tuple[int, float]:
+        if held is None:
+            return super()._choice(models, held)
+        factors, losses = zip(*(sharpness(each, held.targets, held.weight) for each in held.outputs), strict=True)
+        best = strongest(losses)
+        return best, factors[best]
+
+    def predict_proba(self, X: DataLike) -> np.ndarray:
+        """Return the probabilities of the classes, of shape (t, n_classes), in the order of ``classes_``."""
+        return softmax(self._outputs(X))
+
+    def predict(self, X: DataLike) -> np.ndarray:
+        """Return the most probable label of every row."""
+        outputs = self._outputs(X)
+        return self.fitted_.targets.decode(outputs)
+
+    @property
+    def classes_(self) -> np.ndarray:
+        """The labels, in order."""
+        return cast(LabelTargets, self.fitted_.targets).classes
+
+    @property
+    def coef_(self) -> np.ndarray:
+        """Coefficients of the logits."""
+        return self._in_units_of_y()[0]
+
+    @property
+    def intercept_(self) -> np.ndarray:
+        """Logits where all features are zero."""
+        return self._in_units_of_y()[1]
+
+
+def _flat(signals: np.ndarray) -> np.ndarray:
+    """Return signals (t, N, F) as a table (t, N F) in double precision."""
+    return signals.reshape(len(signals), -1).astype(np.float64, copy=False)
