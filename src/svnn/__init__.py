@@ -41,6 +41,8 @@ if TYPE_CHECKING:  # for type checkers and editors; the tables below are for Pyt
     from svnn.covariance import HardThreshold as HardThreshold
     from svnn.covariance import SampleCovariance as SampleCovariance
     from svnn.covariance import SoftThreshold as SoftThreshold
+    from svnn.estimators import BlendClassifier as BlendClassifier
+    from svnn.estimators import BlendRegressor as BlendRegressor
     from svnn.estimators import ModelFileError as ModelFileError
     from svnn.estimators import SVNNClassifier as SVNNClassifier
     from svnn.estimators import SVNNRegressor as SVNNRegressor
@@ -56,7 +58,9 @@ _PACKAGES = {
         "ConvergenceError",
     ),
     "datasets": (),
-    "estimators": ("SVNNClassifier", "SVNNRegressor", "load", "ModelFileError"),
+    "estimators": (
+        *("SVNNClassifier", "SVNNRegressor", "BlendClassifier", "BlendRegressor", "load", "ModelFileError"),
+    ),
     "functional": (),
     "graphs": (),
     "inspection": (),

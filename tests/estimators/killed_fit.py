@@ -9,13 +9,14 @@ import sys
 import numpy as np
 
 from svnn import SVNNClassifier, SVNNRegressor
+from svnn.estimators.callbacks import Checkpoint
 
 #: Kinds of fits by the trainer that takes their steps.
 CASES = {
     "compiled": (SVNNRegressor, {"max_epochs": 30}),
     "classifier": (SVNNClassifier, {"max_epochs": 30}),
     "modules": (SVNNRegressor, {"hidden": (6, 6), "members": 2, "max_epochs": 12, "dropout": 0.1}),
-    "batch norm": (SVNNRegressor, {"batch_norm": True, "members": 1, "max_epochs": 12, "averaging": 0.0}),
+    "batch norm": (SVNNRegressor, {"batch_norm": True, "members": 1, "max_epochs": 12, "schedule": "constant"}),
     "realisations": (SVNNRegressor, {"covariance": "acv", "resample": "epoch", "members": 2, "max_epochs": 12}),
     "patience": (SVNNRegressor, {"patience": 2, "max_epochs": 60, "lr": 0.05}),
 }
@@ -27,9 +28,11 @@ def data():
     return X, X @ np.linspace(-1, 1, 8) + 0.5 * rng.standard_normal(150)
 
 
-def model(case, **more):
+def model(case, path=None, callbacks=(), **more):
+    """A model of a case, which writes a checkpoint after every epoch where there is a path."""
     kind, parameters = CASES[case]
-    return kind(random_state=3, checkpoint_seconds=0, **parameters, **more)
+    checkpoints = [] if path is None else [Checkpoint(path, seconds=0)]
+    return kind(random_state=3, callbacks=[*callbacks, *checkpoints], **parameters, **more)
 
 
 def targets(case, y):
@@ -44,4 +47,4 @@ if __name__ == "__main__":
         if record["epoch"] == epoch:
             os.kill(os.getpid(), signal.SIGKILL)
 
-    model(case, checkpoint=path, callbacks=[die]).fit(X, targets(case, y))
+    model(case, path, [die]).fit(X, targets(case, y))

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import pickle
 import signal
 import subprocess
 import sys
@@ -12,13 +13,14 @@ from pathlib import Path
 import numpy as np
 import pytest
 import torch
-from sklearn.base import BaseEstimator
+from sklearn.base import BaseEstimator, clone
 
 import svnn
 from estimators.killed_fit import CASES, data, model, targets
 from svnn import SVNNRegressor
 from svnn.covariance import Spectral
 from svnn.estimators._model_file import ModelFileError, read_model, write_model
+from svnn.estimators.callbacks import Checkpoint
 from svnn.estimators.training import CompiledTrainer, ModuleTrainer, StackedTrainer
 from svnn.paper.baselines import MLPRegressor
 
@@ -38,9 +40,10 @@ def interrupted(fit, X, y, epoch):
         if record["epoch"] == epoch:
             raise Interrupted
 
+    kept = fit.callbacks
     with pytest.raises(Interrupted):
-        fit.set_params(callbacks=[stop]).fit(X, y)
-    fit.set_params(callbacks=())
+        fit.set_params(callbacks=[stop, *kept]).fit(X, y)
+    fit.set_params(callbacks=kept)
 
 
 @pytest.mark.skipif(not hasattr(signal, "SIGKILL"), reason="there is no such signal")
@@ -58,7 +61,7 @@ def test_a_killed_fit_goes_on(case, tmp_path):
     X, y = data()
     whole = model(case).fit(X, targets(case, y))
     seen = []
-    resumed = model(case, checkpoint=path, callbacks=[lambda record: seen.append(record["epoch"])])
+    resumed = model(case, path, [lambda record: seen.append(record["epoch"])])
     resumed.fit(X, targets(case, y))
     assert seen[0] == 8  # it did not train the first epochs again
     np.testing.assert_array_equal(outputs(resumed, X), outputs(whole, X))
@@ -71,7 +74,7 @@ def test_every_way_to_train_goes_on(case, epoch, tmp_path):
     X, y = data()
     y = targets(case, y)
     whole = model(case).fit(X, y)
-    resumed = model(case, checkpoint=tmp_path / "fit")
+    resumed = model(case, tmp_path / "fit")
     interrupted(resumed, X, y, epoch)
     interrupted(resumed, X, y, epoch + 1)  # twice
     np.testing.assert_array_equal(outputs(resumed.fit(X, y), X), outputs(whole, X))
@@ -90,29 +93,29 @@ def test_the_trainers_are_those_that_are_meant(monkeypatch, tmp_path):
         monkeypatch.setattr(kind, "state", state)
     X, y = data()
     for case in ("compiled", "modules"):
-        model(case, checkpoint=str(tmp_path / "fit")).set_params(max_epochs=2).fit(X, y)
+        model(case, str(tmp_path / "fit")).set_params(max_epochs=2).fit(X, y)
     assert ModuleTrainer in seen and seen & {CompiledTrainer, StackedTrainer}
 
 
 def test_without_the_kernel(tmp_path, monkeypatch):
-    monkeypatch.setattr("svnn.estimators._member_training.has_kernel", lambda plan, device: False)
+    monkeypatch.setattr("svnn.estimators._trainers.has_kernel", lambda plan, device: False)
     X, y = data()
-    whole, resumed = model("compiled").fit(X, y), model("compiled", checkpoint=tmp_path / "fit")
+    whole, resumed = model("compiled").fit(X, y), model("compiled", tmp_path / "fit")
     interrupted(resumed, X, y, 6)
     np.testing.assert_array_equal(resumed.fit(X, y).predict(X), whole.predict(X))
 
 
 def test_a_baseline_goes_on(tmp_path):
     X, y = data()
-    options = {"max_epochs": 10, "random_state": 0, "checkpoint_seconds": 0}
-    whole, resumed = MLPRegressor(**options).fit(X, y), MLPRegressor(checkpoint=tmp_path / "fit", **options)
+    options, checkpoint = {"max_epochs": 10, "random_state": 0}, Checkpoint(tmp_path / "fit", seconds=0)
+    whole, resumed = MLPRegressor(**options).fit(X, y), MLPRegressor(callbacks=[checkpoint], **options)
     interrupted(resumed, X, y, 4)
     np.testing.assert_array_equal(resumed.fit(X, y).predict(X), whole.predict(X))
 
 
 def test_a_checkpoint_of_another_fit_is_an_error_and_stays(tmp_path):
     path, (X, y) = tmp_path / "fit", data()
-    interrupted(model("compiled", checkpoint=path), X, y, 3)
+    interrupted(model("compiled", path), X, y, 3)
     before = path.read_bytes()
     changed = [
         (X + 1e-9, y, {}, "the data"),
@@ -125,9 +128,9 @@ def test_a_checkpoint_of_another_fit_is_an_error_and_stays(tmp_path):
     for X_other, y_other, parameters, reason in changed:
         text = rf"is that of a fit with other data, parameters or random_state \(what differs: {reason}\); delete it"
         with pytest.raises(ValueError, match=text):
-            model("compiled", checkpoint=path).set_params(**parameters).fit(X_other, y_other)
+            model("compiled", path).set_params(**parameters).fit(X_other, y_other)
         assert path.read_bytes() == before
-    same = model("compiled", checkpoint=path).set_params(verbose=1, checkpoint_seconds=5).fit(X, y)
+    same = model("compiled", callbacks=[Checkpoint(path, seconds=5)]).set_params(verbose=1).fit(X, y)
     np.testing.assert_array_equal(same.predict(X), model("compiled").fit(X, y).predict(X))
 
 
@@ -198,13 +201,14 @@ def test_functions_among_the_parameters(kind, tmp_path):
     path, (X, y) = tmp_path / "fit", data()
 
     def fit(p):
-        return model("compiled", checkpoint=path, covariance=Theirs(made(p, kind)))
+        return model("compiled", path, covariance=Theirs(made(p, kind)))
 
     interrupted(fit(0.5), X, y, 3)
     with pytest.raises(ValueError, match=r"\(what differs: covariance\); delete it"):
         fit(0.75).fit(X, y)
     seen = []
-    fit(0.5).set_params(callbacks=[lambda record: seen.append(record["epoch"])]).fit(X, y)
+    again = fit(0.5)
+    again.set_params(callbacks=[lambda record: seen.append(record["epoch"]), *again.callbacks]).fit(X, y)
     assert seen[0] == 3
 
 
@@ -212,7 +216,7 @@ def test_a_function_of_the_spectrum(tmp_path):
     path, (X, y) = tmp_path / "fit", data()
 
     def fit(function):
-        return model("compiled", checkpoint=path, covariance=Spectral(function=function))
+        return model("compiled", path, covariance=Spectral(function=function))
 
     interrupted(fit(lambda lam: lam**0.5), X, y, 3)
     with pytest.raises(ValueError, match=r"\(what differs: covariance\); delete it"):
@@ -222,25 +226,25 @@ def test_a_function_of_the_spectrum(tmp_path):
 
 def test_a_checkpoint_of_an_older_version(tmp_path):
     path, (X, y) = tmp_path / "fit", data()
-    interrupted(model("compiled", checkpoint=path), X, y, 3)
+    interrupted(model("compiled", path), X, y, 3)
     tensors, header = read_model(path)
     write_model(path, tensors, header | {"fit": "0" * 64})
     with pytest.raises(ValueError, match=r"\(another version of svnn wrote it\); delete it"):
-        model("compiled", checkpoint=path).fit(X, y)
+        model("compiled", path).fit(X, y)
 
 
 def test_damaged_and_foreign_files(tmp_path):
     path, (X, y) = tmp_path / "fit", data()
-    interrupted(model("compiled", checkpoint=path), X, y, 3)
+    interrupted(model("compiled", path), X, y, 3)
     good = path.read_bytes()
     for bad in (good[:-100], good[:-1] + bytes([good[-1] ^ 1]), b"", b"nothing"):
         path.write_bytes(bad)
         with pytest.raises(ModelFileError, match=r"the checkpoint cannot be used.*Delete it"):
-            model("compiled", checkpoint=path).fit(X, y)
+            model("compiled", path).fit(X, y)
         assert path.read_bytes() == bad
     SVNNRegressor(max_epochs=2, random_state=0).fit(X, y).save(path)
     with pytest.raises(ModelFileError, match="is not the checkpoint of a training"):
-        model("compiled", checkpoint=path).fit(X, y)
+        model("compiled", path).fit(X, y)
     path.write_bytes(good)
     with pytest.raises(ModelFileError, match="not svnn's"):
         svnn.load(path)
@@ -249,22 +253,36 @@ def test_damaged_and_foreign_files(tmp_path):
 def test_it_needs_a_seed_and_a_folder(tmp_path):
     X, y = data()
     with pytest.raises(ValueError, match="needs an integer as random_state, got None"):
-        SVNNRegressor(checkpoint=tmp_path / "fit").fit(X, y)
+        SVNNRegressor(callbacks=[Checkpoint(tmp_path / "fit")]).fit(X, y)
     with pytest.raises(FileNotFoundError, match="there is no folder"):
-        model("compiled", checkpoint=tmp_path / "none" / "fit").fit(X, y)
-    with pytest.raises(ValueError, match="checkpoint_seconds must be"):
-        SVNNRegressor(checkpoint_seconds=-1).fit(X, y)
+        model("compiled", tmp_path / "none" / "fit").fit(X, y)
+    with pytest.raises(ValueError, match="seconds must be"):
+        Checkpoint(tmp_path / "fit", seconds=-1)
 
 
 def test_nothing_is_written_before_its_time(tmp_path):
     X, y = data()
-    fit = model("compiled", checkpoint=tmp_path / "fit").set_params(checkpoint_seconds=1e6)
-    interrupted(fit, X, y, 5)
+    interrupted(model("compiled", callbacks=[Checkpoint(tmp_path / "fit", seconds=1e6)]), X, y, 5)
     assert not list(tmp_path.iterdir())
 
 
-def test_a_model_with_a_checkpoint_can_be_saved(tmp_path):
+def test_a_model_with_a_checkpoint_can_be_saved_cloned_and_pickled(tmp_path):
     X, y = data()
-    fit = model("compiled", checkpoint=tmp_path / "fit").fit(X, y)
+    fit = model("compiled", tmp_path / "fit").set_params(max_epochs=3).fit(X, y)
     fit.save(tmp_path / "model")
-    assert svnn.load(tmp_path / "model").checkpoint is None
+    assert not svnn.load(tmp_path / "model").callbacks
+    interrupted(fit, X, y, 3)
+    assert (tmp_path / "fit").exists()
+    for same in (clone(fit), pickle.loads(pickle.dumps(fit))):
+        (checkpoint,) = same.callbacks
+        assert checkpoint.path == tmp_path / "fit" and checkpoint.seconds == 0
+    clone(fit).fit(X, y)
+    assert not (tmp_path / "fit").exists()
+
+
+def test_partial_fit_reads_and_writes_no_checkpoint(tmp_path):
+    X, y = data()
+    fit = model("compiled", tmp_path / "fit").set_params(max_epochs=3).fit(X, y)
+    (tmp_path / "fit").write_bytes(b"another file")
+    fit.partial_fit(X[:50], y[:50])
+    assert (tmp_path / "fit").read_bytes() == b"another file"

@@ -1,8 +1,6 @@
 """scikit-learn estimators over the networks."""
 
 from svnn.estimators._classifier import SVNNClassifier
-from svnn.estimators._model_file import ModelFileError
 from svnn.estimators._regressor import SVNNRegressor
-from svnn.estimators._storage import load
 
-__all__ = ["ModelFileError", "SVNNClassifier", "SVNNRegressor", "load"]
+__all__ = ["SVNNClassifier", "SVNNRegressor"]

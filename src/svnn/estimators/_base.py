@@ -77,11 +77,6 @@ class Fitted:
         """The members as a list."""
         return networks_of(self.module)
 
-    @property
-    def n_nodes(self) -> int | None:
-        """The number of features that the readout knows about; None for any number."""
-        return self.networks[0].readout.n_nodes
-
 
 class BaseSVNN(FittedSummary):
     """Base of :class:`SVNNRegressor` and :class:`SVNNClassifier`: all that does not depend on what is predicted."""

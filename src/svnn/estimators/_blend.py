@@ -1,190 +1,391 @@
-r"""Simple models beside the networks, and how much each of them counts.
-
-A linear covariance network whose readout is the covariance with the target needs no training: ridge regression is
-
-.. math:: \hat y = c_{xy}^T (C + \alpha I)^{-1} x,
-
-a covariance filter with the response :math:`1 / (\lambda + \alpha)`, and the linear discriminant is the same filter of
-the covariance within classes. Both are found here in closed form. Weights of models come from rows that none of them
-has seen.
-"""
+"""Blends: models of different kinds that predict together, weighted by rows that none of them has seen."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from typing import NamedTuple
+import copy
+import inspect
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import Any, ClassVar, Self, cast
 
 import numpy as np
-from scipy.optimize import minimize_scalar, nnls
+import scipy.sparse as sp
+import torch
+from numpy.typing import ArrayLike
+from sklearn.base import ClassifierMixin, RegressorMixin, clone, is_classifier
+from sklearn.utils import Tags, _safe_indexing
+from sklearn.utils.metaestimators import _BaseComposition
+from sklearn.utils.validation import check_consistent_length, check_is_fitted, validate_data
 
-#: Penalties of ridge regression to choose from, relative to the largest eigenvalue.
-_PENALTIES = np.logspace(-10, 2, 25)
-#: Eigenvalues below this, relative to the largest, are rounding.
-_ROUNDING = 1e-12
-#: The relative difference up to which errors count as equal.
-_ALIKE = 1e-4
-#: How far the covariance within classes is shrunk, to choose from.
-SHRINKAGES = (1e-3, 3e-3, 0.01, 0.03, 0.1, 0.2, 0.4, 0.7, 1.0)
-#: Rounds in which the weights of the models are found.
-_ROUNDS = 25
-#: The size of an error from which on a loss grows linearly; that of the absolute loss keeps a division finite.
-_BENDS = {"huber": 0.5, "absolute": 0.05}
+from svnn._parameters import Rule, anything, boolean, check_parameters, integer, seed
+from svnn._summary import FittedSummary
+from svnn._types import ColumnLike, CovarianceLike, DataLike, MatrixLike, RandomState
+from svnn._validation import at_once
+from svnn.estimators._base import BaseSVNN
+from svnn.estimators._blend_weights import blend_in_words, class_weights, number_weights, with_doubt
+from svnn.estimators._classifier import SVNNClassifier
+from svnn.estimators._data import check_sample_weight, check_signals, member_folds, relative, with_class_weight
+from svnn.estimators._linear import LinearClassifier, LinearRegressor, is_small_enough
+from svnn.estimators._model_file import PathLike
+from svnn.estimators._noise import Noise, learn_noise
+from svnn.estimators._per_sample import check_no_shift
+from svnn.estimators._regressor import SVNNRegressor
+from svnn.estimators._summary import network_facts
+from svnn.estimators._units import LabelTargets, NumberTargets, Targets, check_targets
+from svnn.estimators.training import LOSSES, plain_torch
+from svnn.functional._array import generator
+
+#: Held-out rows from which on they say how much the parts count.
+_FEWEST_HELD_OUT = 4
+#: Members of a part, at least: with several they hold out the same rows as the members of other parts.
+_FEWEST_MEMBERS = 2
+#: Training rows by which the members' agreement is measured.
+_AGREEMENT_ROWS = 1000
 _TINY = 1e-12
 
 
-class Linear(NamedTuple):
-    """The function :math:`A x + b`: A of shape (n_outputs, p), b of shape (n_outputs,)."""
+@dataclass(frozen=True)
+class BlendFitted:
+    """What a blend has learned: its fitted parts, their weights, and the units of what is predicted.
 
-    weight: np.ndarray
-    bias: np.ndarray
+    ``out_of_fold`` holds the weighted predictions, or probabilities, for the rows that all parts held out, and NaN for
+    the others; ``noise`` says how far targets lie from predictions, in standardised units.
+    """
 
-    def __call__(self, Z: np.ndarray) -> np.ndarray:
-        found: np.ndarray = Z @ self.weight.T + self.bias
+    parts: dict[str, Any]
+    blend: dict[str, float]
+    targets: Targets
+    out_of_fold: np.ndarray | None = None
+    noise: Noise | None = None
+
+
+class _Blend(FittedSummary, _BaseComposition):
+    """Base of :class:`BlendRegressor` and :class:`BlendClassifier`: all that does not depend on what is predicted."""
+
+    _rules: ClassVar[dict[str, Rule]] = {
+        "parts": anything('"auto", an S-VNN or list of (name, estimator)'),
+        "cv": integer(2),
+        "random_state": seed(),
+        "verbose": boolean(),
+    }
+    _are_labels: ClassVar[bool]
+    _network_type: ClassVar[Any]
+    _linear_type: ClassVar[Any]
+
+    fitted_: BlendFitted
+
+    def __init__(
+        self, parts: Any = "auto", *, cv: int = 5, random_state: RandomState = None, verbose: int = 0
+    ) -> None:
+        self.parts = parts
+        self.cv = cv
+        self.random_state = random_state
+        self.verbose = verbose
+
+    def get_params(self, deep: bool = True) -> dict[str, Any]:
+        """Return the parameters; with ``deep`` also those of the parts, as ``name__parameter``."""
+        return cast("dict[str, Any]", self._get_params("parts", deep=deep))
+
+    def set_params(self, **params: Any) -> Self:
+        """Set parameters, also those of the parts, as ``name__parameter``."""
+        self._set_params("parts", **params)
+        return self
+
+    # -- fitting ----------------------------------------------------------------------------------
+
+    @at_once
+    def fit(
+        self,
+        X: DataLike,
+        y: ColumnLike,
+        sample_weight: ColumnLike | None = None,
+        *,
+        groups: ColumnLike | None = None,
+        validation_data: tuple[Any, ...] | None = None,
+        shift: ArrayLike | None = None,
+    ) -> Self:
+        """Fit the parts, and learn from held-out rows how much each of them counts.
+
+        Parameters
+        ----------
+        X : array or data frame of shape (t, N) or (t, N, F)
+        y : array of shape (t,), or (t, n_outputs) for regression
+        sample_weight : array of shape (t,), optional
+            For the parts whose ``fit`` takes it, and for the weights of all parts. Only ratios count.
+        groups : array of shape (t,), optional
+            Rows of one group are held out together.
+        validation_data : tuple (X, y), optional
+            Rows that say how much the parts count, in place of training rows that are held out; S-VNNs also stop early
+            by them. Where rows come with matrices or groups, theirs are its third part.
+        shift : array of shape (t, N, N), optional
+            A matrix for every row, for the S-VNNs among the parts.
+
+        Returns
+        -------
+        self
+        """
+        return self._fit(X, y, sample_weight, groups=groups, validation_data=validation_data, shift=shift)
+
+    def _fit(
+        self,
+        X: DataLike,
+        y: ColumnLike,
+        sample_weight: ColumnLike | None,
+        *,
+        validation_data: tuple[Any, ...] | None = None,
+        classes: ColumnLike | None = None,
+        incremental: bool = False,
+        **rows: Any,
+    ) -> Self:
+        check_parameters(self)
+        parts, state = self._new_parts(X)
+        given = check_targets(y, self._are_labels)
+        check_consistent_length(X, given)
+        weight = relative(check_sample_weight(sample_weight, len(given)))
+        targets = self._learn_targets(given, weight, classes)
+        check_no_shift(None if any(_reads_covariance(part) for part in parts.values()) else rows.get("shift"))
+        rows["sample_weight"] = sample_weight
+        templates = {name: clone(part) for name, part in parts.items()}
+        for part in parts.values():
+            more = {"validation_data": validation_data, "classes": classes}
+            _fit_part(part, X, y, incremental=incremental, **rows, **more)
+
+        if len(parts) > 1 and (network := _first_svnn(parts)) is not None:
+            class_weight = getattr(network, "class_weight", None)
+            weight = weight if class_weight is None else with_class_weight(weight, class_weight, given)
+        if validation_data is not None:
+            X_held, y_held, *own = validation_data
+            extra = {"shift": own[0], "groups": own[0]} if own else {}
+            outputs = np.array([_predictions(part, X_held, targets, **extra) for part in parts.values()])
+            codes = targets.encode(check_targets(y_held, self._are_labels))
+            weight_held = np.ones(len(codes))
+        else:
+            folds = member_folds(given, rows["groups"], weight, 1 / int(self.cv), int(self.cv), state, self._are_labels)
+            outputs = np.array(
+                [
+                    _held_out_predictions(part, templates[name], X, y, folds, targets, **rows)
+                    for name, part in parts.items()
+                ]
+            )
+            codes, weight_held = targets.encode(given), weight
+        known = np.isfinite(outputs).all((0, 2)) & (weight_held > 0)
+        weights = self._weigh(parts, outputs[:, known], codes[known], weight_held[known], targets)
+        self.fitted_ = BlendFitted(parts, dict(zip(parts, weights.tolist(), strict=True)), targets)
+        if not known.any():
+            return self
+        if validation_data is None:
+            mixed = np.full(outputs.shape[1:], np.nan)
+            mixed[known] = np.tensordot(weights, outputs[:, known], 1)
+            shape = (len(mixed), *targets.shape) if isinstance(targets, NumberTargets) else mixed.shape
+            self.fitted_ = replace(self.fitted_, out_of_fold=mixed.reshape(shape))
+        if isinstance(targets, NumberTargets):
+            some = np.flatnonzero(weight > 0)[:_AGREEMENT_ROWS]
+            own_rows = {name: _some(rows.get(name), some) for name in ("shift", "groups")}
+            within = self._within(_some(X, some), **own_rows).mean(0)
+            seen = targets.standardizer(outputs[:, known])
+            prediction, between = np.tensordot(weights, seen, 1), _variance(seen, weights)
+            noise = learn_noise(prediction, between, codes[known], weight_held[known], within)
+            self.fitted_ = replace(self.fitted_, noise=noise)
+        return self
+
+    def _learn_targets(self, y: np.ndarray, weight: np.ndarray, classes: ColumnLike | None) -> Targets:
+        if not self._are_labels:
+            return NumberTargets.learn(y, np.arange(len(y)), weight, True)
+        return LabelTargets.learn(y) if classes is None else LabelTargets.known(classes, y)
+
+    def _weigh(
+        self, parts: Mapping[str, Any], outputs: np.ndarray, codes: np.ndarray, weight: np.ndarray, targets: Targets
+    ) -> np.ndarray:
+        """Return the weights of the parts, from their outputs for held-out rows."""
+        n = len(parts)
+        prior = np.full(n, 1 / n)
+        if "linear" in parts and not isinstance(self.parts, (list, tuple)):
+            prior = np.array([float(name == "linear") for name in parts])
+        if n == 1 or len(codes) < _FEWEST_HELD_OUT:
+            return prior
+        if isinstance(targets, NumberTargets):
+            loss = next((part.loss for part in parts.values() if getattr(part, "loss", None) in LOSSES), "huber")
+            weights = number_weights(targets.standardizer(outputs), codes, weight, str(loss))
+        else:
+            weights = class_weights(np.log(np.maximum(outputs, _TINY)), codes, weight)
+        return with_doubt(weights, prior, len(codes))
+
+    # -- the parts --------------------------------------------------------------------------------
+
+    def _new_parts(self, X: DataLike) -> tuple[dict[str, Any], int]:
+        """Return unfitted parts, and the seed that they share."""
+        if isinstance(self.parts, (list, tuple)):
+            names = [name for name, _ in self.parts]
+            if not names:
+                raise ValueError("parts is an empty list; give it at least one (name, estimator).")
+            self._validate_names(names)
+            validate_data(self, X, skip_check_array=True)
+            state = int(generator(self.random_state).integers(2**31))
+            parts = {name: clone(part) for name, part in self.parts}
+        else:
+            network = self._network_type() if isinstance(self.parts, str) and self.parts == "auto" else self.parts
+            if not isinstance(network, self._network_type):
+                name = self._network_type.__name__
+                raise ValueError(
+                    f'parts must be "auto", an {name} or a list of (name, estimator), got {self.parts!r}.'
+                )
+            check_parameters(network)
+            signals = check_signals(self, X)
+            given = network.random_state if self.random_state is None else self.random_state
+            state = int(generator(given).integers(2**31))
+            parts = {name: part.set_params(random_state=state) for name, part in self._around(network, signals).items()}
+        for name, part in parts.items():
+            if self._are_labels and not hasattr(part, "predict_proba"):
+                raise ValueError(
+                    f"part {name!r} ({type(part).__name__}) has no predict_proba, but classifiers are blended by their "
+                    "probabilities; leave it out, or give it some, as sklearn.calibration.CalibratedClassifierCV does."
+                )
+            if not self._are_labels and is_classifier(part):
+                raise ValueError(f"part {name!r} ({type(part).__name__}) is a classifier; give BlendRegressor regressors.")
+            known = part.get_params(deep=False)
+            if "random_state" in known and known["random_state"] is None:
+                part.set_params(random_state=state)
+            if self.verbose and "verbose" in known:
+                part.set_params(verbose=self.verbose)
+        return parts, state
+
+    def _around(self, network: Any, signals: np.ndarray) -> dict[str, Any]:
+        """Return the default parts around an S-VNN."""
+        members, (n_rows, n_nodes, n_values) = int(network.members), signals.shape
+        name = "without edges" if network.order == 0 else "with edges"
+        parts = {name: clone(network)}
+        if members == 1 or network.readout == "mean":
+            return parts
+        if network.order != 0:
+            parts[name].set_params(members=max(members - members // 2, _FEWEST_MEMBERS))
+            parts["without edges"] = clone(network).set_params(
+                members=max(members // 2, _FEWEST_MEMBERS),
+                order=0,
+                covariance=sp.eye_array(n_nodes, format="csr"),  # it is not used
+                use="covariance",
+                resample="fixed",
+                covariance_per="table",
+                callbacks=(),  # a checkpoint is the other part's
+            )
+        if is_small_enough(n_rows, n_nodes * n_values):
+            linear = self._linear_type()
+            shared = linear.get_params().keys() & network.get_params(deep=False).keys()
+            parts["linear"] = linear.set_params(**{key: getattr(network, key) for key in shared})
+        return parts
+
+    # -- fitted attributes --------------------------------------------------------------------------
+
+    @property
+    def parts_(self) -> dict[str, Any]:
+        """The fitted parts by their names."""
+        return self.fitted_.parts
+
+    @property
+    def blend_(self) -> dict[str, float]:
+        """How much each part counts; the weights add up to 1."""
+        return self.fitted_.blend
+
+    @property
+    def out_of_fold_(self) -> np.ndarray | None:
+        """Predictions, or probabilities, for rows that all parts held out; NaN for the others."""
+        return self.fitted_.out_of_fold
+
+    @property
+    def network_part(self) -> str | None:
+        """The name of the first part that is an S-VNN with edges, or None."""
+        return next((name for name, part in self.parts_.items() if _reads_covariance(part)), None)
+
+    # -- prediction and more ------------------------------------------------------------------------
+
+    def _outputs(self, X: DataLike, **rows: Any) -> tuple[np.ndarray, np.ndarray]:
+        """Return the predictions (parts, t, n_outputs) of the parts that count, and their weights."""
+        check_is_fitted(self)
+        check_no_shift(None if any(_needs(part) == "shift" for part in self.parts_.values()) else rows.get("shift"))
+        used = {name: weight for name, weight in self.blend_.items() if weight > 0}
+        targets = self.fitted_.targets
+        outputs = [_predictions(self.parts_[name], X, targets, **rows) for name in used]
+        return np.array(outputs), np.array(list(used.values()))
+
+    def _within(self, X: DataLike, **rows: Any) -> np.ndarray:
+        """Return how far the members of the parts differ: weighted variances (t, n_outputs) in standardised units."""
+        units = cast(NumberTargets, self.fitted_.targets).standardizer
+        variance: Any = np.zeros((1, 1))
+        for name, weight in self.blend_.items():
+            part = self.parts_[name]
+            if weight > 0 and hasattr(part, "_member_variance"):
+                variance = variance + weight * part._member_variance(X, **_rows_for(part, rows))
+        found: np.ndarray = variance / np.square(units.scale)
         return found
 
+    def _update(
+        self, X: DataLike, y: ColumnLike, sample_weight: ColumnLike | None, classes: ColumnLike | None = None
+    ) -> Self:
+        """Update the parts that have ``partial_fit``; the weights of all parts stay as they are."""
+        parts = copy.deepcopy(self.parts_)
+        for part in parts.values():
+            if hasattr(part, "partial_fit"):
+                _fit_part(part, X, y, incremental=True, sample_weight=sample_weight, classes=classes)
+        self.fitted_ = replace(self.fitted_, parts=parts)
+        return self
 
-class _Spectrum(NamedTuple):
-    """The singular value decomposition of a table without what rounding left: squares of the values, and vectors."""
+    def _check_incremental(self) -> None:
+        """Raise an error where no part can be updated."""
+        parts = [part for _, part in self.parts] if isinstance(self.parts, (list, tuple)) else []
+        if parts and not any(hasattr(part, "partial_fit") for part in parts):
+            raise ValueError("partial_fit needs a part that has it; fit all rows again.")
 
-    squares: np.ndarray
-    left: np.ndarray
-    right: np.ndarray
+    def on(self, covariance: CovarianceLike | MatrixLike, X: DataLike | None = None) -> Self:
+        """Return the same blend whose S-VNNs with edges run on another covariance; see :meth:`SVNNRegressor.on`."""
+        check_is_fitted(self)
+        other, parts = copy.copy(self), dict(self.parts_)
+        for name, part in parts.items():
+            if _reads_covariance(part):
+                parts[name] = part.on(covariance, X)
+                if parts[name].n_features_in_ != self.n_features_in_:
+                    other.n_features_in_ = parts[name].n_features_in_
+                    vars(other).pop("feature_names_in_", None)
+        other.fitted_ = replace(self.fitted_, parts=parts)
+        return other
 
+    def save(self, path: PathLike) -> None:
+        """Write the fitted blend to ``path``, for :func:`svnn.load`; see :meth:`SVNNRegressor.save`."""
+        from svnn.estimators._storage import save
 
-def _spectrum(A: np.ndarray) -> _Spectrum:
-    """Return the decomposition of a table (t, p), from the products of its shorter side."""
-    tall = A.shape[0] >= A.shape[1]
-    squares, vectors = np.linalg.eigh(A.T @ A if tall else A @ A.T)
-    kept = squares > _ROUNDING * max(float(squares[-1]), _TINY)
-    squares, vectors = squares[kept], vectors[:, kept]
-    other = (A if tall else A.T) @ vectors / np.sqrt(squares)
-    return _Spectrum(squares, other, vectors) if tall else _Spectrum(squares, vectors, other)
+        save(self, path)
 
+    @plain_torch()
+    def to_torch(self, dtype: torch.dtype = torch.float32) -> torch.fx.GraphModule:
+        """Return the fitted blend as a plain torch module; see :meth:`SVNNRegressor.to_torch`."""
+        from svnn.estimators._export import plain_module
 
-def ridge(Z: np.ndarray, Y: np.ndarray, weight: np.ndarray) -> Linear:
-    """Return the ridge regression of targets (t, n_outputs) on a table (t, p).
+        check_is_fitted(self)
+        return plain_module(self, dtype)
 
-    The penalty is that of the smallest squared error when each row in turn is left out, which has a closed form.
-    """
-    share = weight / weight.sum()
-    mean, level = share @ Z, share @ Y
-    root = np.sqrt(weight)[:, None]
-    A, B = root * (Z - mean), root * (Y - level)
-    squares, left, right = _spectrum(A)
-    if not len(squares):
-        return Linear(np.zeros((Y.shape[1], Z.shape[1])), level)
-    projected = left.T @ B
-    penalties = _PENALTIES * squares[-1]
-    errors = []
-    for penalty in penalties:
-        kept = squares / (squares + penalty)
-        leverage = np.minimum(np.square(left) @ kept + share, 1 - _TINY)
-        errors.append(np.square((B - left @ (kept[:, None] * projected)) / (1 - leverage)[:, None]).sum())
-    penalty = penalties[strongest(errors)]
-    W = right @ ((np.sqrt(squares) / (squares + penalty))[:, None] * projected)
-    return Linear(W.T, level - mean @ W)
+    @plain_torch()
+    def export(self, path: PathLike, dtype: torch.dtype = torch.float32) -> None:
+        """Write :meth:`to_torch` to a file that runs without svnn; see :meth:`SVNNRegressor.export`."""
+        from svnn.estimators._export import export
 
+        check_is_fitted(self)
+        export(self, path, dtype)
 
-def discriminants(Z: np.ndarray, labels: np.ndarray, n_classes: int, weight: np.ndarray) -> list[Linear]:
-    """Return linear discriminants of classes: logits of a Gaussian for each of them, of a common covariance.
+    def report(self, X: DataLike, y: ColumnLike | None, path: str | Path) -> Path:
+        """Write one HTML file about the model and these rows: :func:`svnn.reporting.write_report`."""
+        check_is_fitted(self)
+        from svnn.reporting import write_report
 
-    In units in which every feature has variance 1 within classes, that covariance is shrunk towards the identity, for
-    each discriminant by another of ``SHRINKAGES``. A class without rows is never the most likely one: its logits are
-    the mean of the others', and much smaller.
-    """
-    share = weight / weight.sum()
-    member = (labels[:, None] == np.arange(n_classes)) * share[:, None]
-    priors = member.sum(0)
-    seen = priors > 0
-    means = member.T @ Z / np.maximum(priors, _TINY)[:, None]
-    centred = Z - means[labels]
-    unit = np.sqrt(share @ np.square(centred))
-    unit = np.where(unit > _ROUNDING * max(float(unit.max(initial=0.0)), _TINY), unit, np.inf)  # leaves constants out
-    means = means / unit
-    squares, _, right = _spectrum(np.sqrt(share)[:, None] * centred / unit)
-    along = right.T @ means.T
-    found = []
-    for shrinkage in SHRINKAGES:
-        response = 1 / ((1 - shrinkage) * squares + shrinkage)
-        W = means / shrinkage + (right @ ((response - 1 / shrinkage)[:, None] * along)).T
-        bias = np.log(np.maximum(priors, _TINY)) - np.einsum("kp,kp->k", means, W) / 2
-        W[~seen], bias[~seen] = W[seen].mean(0), bias[seen].mean() + np.log(_TINY)
-        found.append(Linear(W / unit, bias))
-    return found
+        return write_report(path, model=self, X=X, y=y)
 
+    def _summary(self) -> Mapping[str, str]:
+        if "fitted_" not in vars(self):
+            return {}
+        facts = {} if self.network_part is None else network_facts(self.parts_[self.network_part])
+        return {**facts, "blend": "blend: " + blend_in_words(self.blend_)}
 
-def strongest(errors: Sequence[float]) -> int:
-    """Return the place of the last error that is as good as the smallest.
-
-    Errors within ``_ALIKE`` of it count as equal: where rows are no more than features, rounding decides between
-    penalties that are too small to matter.
-    """
-    found = np.asarray(errors)
-    return int(np.flatnonzero(found <= found.min() + _ALIKE * abs(found.min()))[-1])
-
-
-def softmax(logits: np.ndarray) -> np.ndarray:
-    """Return probabilities along the last axis."""
-    odds = np.exp(logits - logits.max(-1, keepdims=True))
-    found: np.ndarray = odds / odds.sum(-1, keepdims=True)
-    return found
-
-
-def sharpness(logits: np.ndarray, labels: np.ndarray, weight: np.ndarray) -> tuple[float, float]:
-    """Return the factor of logits whose probabilities make the labels most likely, and how unlikely they are then.
-
-    The factor is below 1 for a model that is too sure of itself.
-    """
-
-    def surprise(power: float) -> float:
-        return -float(weight @ np.log(np.maximum(_likelihoods(logits * np.exp(power), labels), _TINY)))
-
-    found = minimize_scalar(surprise, bounds=(-4, 2), method="bounded")
-    return float(np.exp(found.x)), float(found.fun)
-
-
-def number_weights(outputs: np.ndarray, targets: np.ndarray, weight: np.ndarray, loss: str) -> np.ndarray:
-    """Return the weights (models,), none negative and their sum 1, of the least loss.
-
-    Parameters
-    ----------
-    outputs : (models, t, n_outputs), for rows that no model has seen
-    targets : (t, n_outputs)
-    weight : (t,)
-    loss : "huber", "squared" or "absolute"
-    """
-    errors = (outputs - targets).reshape(len(outputs), -1).T
-    given = np.repeat(weight, targets.shape[1])
-    found = np.full(len(outputs), 1 / len(outputs))
-    bend = np.sqrt(given)
-    for _ in range(1 if loss == "squared" else _ROUNDS):
-        if loss != "squared":  # the squared loss that has the slopes of this one at the present errors
-            bend = np.sqrt(given / np.maximum(np.abs(errors @ found), _BENDS[loss]))
-        bent = errors * bend[:, None]
-        unit = max(float(np.abs(bent).max()), np.finfo(float).tiny)
-        # Weights with the sum s have s times the error e of the same weights divided by s. The best sum for them leaves
-        # e² / (1 + e²) in these units, which is least where e is: the sum need not be held at 1 here.
-        last = np.full((1, len(found)), np.sqrt(len(bent)))
-        found, _ = nnls(np.vstack([bent / unit, last]), np.append(np.zeros(len(bent)), last[0, 0]))
-        found /= found.sum()
-    return found
-
-
-def class_weights(logits: np.ndarray, labels: np.ndarray, weight: np.ndarray) -> np.ndarray:
-    """Return the weights (models,) of the mixture of probabilities that makes the labels most likely.
-
-    Logits (models, t, n_classes) are for rows that no model has seen. Each model's are made as sure as they should be
-    first: a single network is surer than the mean of several, and would count for less than they do.
-    """
-    each = np.array([_likelihoods(own * sharpness(own, labels, weight)[0], labels) for own in logits])
-    share = weight / weight.sum()
-    found = np.full(len(logits), 1 / len(logits))
-    for _ in range(10 * _ROUNDS):
-        part = found[:, None] * np.maximum(each, _TINY)
-        found = (part / part.sum(0)) @ share
-    return found
-
-
-def _likelihoods(logits: np.ndarray, labels: np.ndarray) -> np.ndarray:
-    found: np.ndarray = softmax(logits)[np.arange(len(labels)), labels]
-    return found
+    def __sklearn_tags__(self) -> Tags:
+        tags = super().__sklearn_tags__()
+        tags.non_deterministic = self.random_state is None
+        tags.input_tags.three_d_array = True
+        tags.target_tags.multi_output = not self._are_labels
+        return tags

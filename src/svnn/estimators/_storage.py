@@ -1,28 +1,34 @@
 """Fitted estimators on disk: one safetensors file with a JSON header; never pickle.
 
-The tensors hold the network's weights, the operator, the covariance and the standardisation; the header holds the
-parameters, the architecture, the labels, the covariance estimator and a checksum.
+The tensors hold the networks' weights, the operator, the covariance and the units; the header holds the parameters, the
+architecture, the labels, the covariance estimator and a checksum. A blend holds its parts in the same way.
 """
 
 from __future__ import annotations
 
-import dataclasses
+import inspect
 import math
 from collections.abc import Iterable
-from typing import Any, cast
+from types import SimpleNamespace
+from typing import Any
 
 import numpy as np
 import torch
 from sklearn.utils.validation import check_is_fitted
 from torch import Tensor, nn
 
-from svnn._parameters import is_allowed
+from svnn._parameters import check_parameters, is_allowed
+from svnn.estimators._base import BaseSVNN, Fitted
+from svnn.estimators._blend import BlendClassifier, BlendRegressor
 from svnn.estimators._classifier import SVNNClassifier
-from svnn.estimators._covariance_network import CovarianceNetwork, networks_of
 from svnn.estimators._history import History
+from svnn.estimators._linear import LinearClassifier, LinearFitted, LinearRegressor
+from svnn.estimators._members import build_svnn, filter_order
 from svnn.estimators._model_file import Json, ModelFileError, PathLike, given_path, read_model, write_model
 from svnn.estimators._noise import Noise
+from svnn.estimators._per_sample import PerSample
 from svnn.estimators._regressor import SVNNRegressor
+from svnn.estimators._shift import Shift
 from svnn.estimators._stored_values import (
     decode,
     decode_fitted,
@@ -31,69 +37,43 @@ from svnn.estimators._stored_values import (
     encode_fitted,
     encode_labels,
 )
-from svnn.estimators._training_data import LabelTargets, NumberTargets, Standardizer, Targets
+from svnn.estimators._units import LabelTargets, NumberTargets, Standardizer, Targets
 from svnn.estimators.training import pick_device, plain_torch
 from svnn.nn import SVNN, Members
 from svnn.nn._layers import ACTIVATIONS
 from svnn.operators import CovarianceOperator, CSROperator, DenseOperator, LowRankOperator, SumOperator
 
+Model = SVNNRegressor | SVNNClassifier | BlendRegressor | BlendClassifier
 #: The classes that a file may name; ``load`` adds to them those that its caller gives, and no others.
-_CLASSES: dict[str, type[CovarianceNetwork]] = {each.__name__: each for each in (SVNNRegressor, SVNNClassifier)}
+_OURS: tuple[type, ...] = (
+    SVNNRegressor,
+    SVNNClassifier,
+    BlendRegressor,
+    BlendClassifier,
+    LinearRegressor,
+    LinearClassifier,
+)
+_CLASSES = {each.__name__: each for each in _OURS}
 _USER = "subclass:"
 _OPERATORS = {each.backend: each for each in (DenseOperator, CSROperator, LowRankOperator)}
-_NOT_STORED = ("callbacks", "checkpoint")
+_NOT_STORED = ("callbacks", "parts")
 #: The errors that a header can lead to when svnn did not write its values; a RecursionError is a RuntimeError.
 _NONSENSE = (LookupError, TypeError, ValueError, AttributeError, AssertionError, ArithmeticError, RuntimeError)
-_MOST_LAYERS = 1000
+_MOST_LAYERS, _MOST_PARTS = 1000, 1000
 #: What ``fit`` sets, and this file stores in its own way.
-_FITTED = {
-    *("module_", "operator_", "covariance_", "covariance_estimator_", "history_", "n_iter_", "n_features_in_"),
-    *("feature_names_in_", "classes_", "_standardizer", "_targets", "_n_values", "_trained_with", "_noise", "blend_"),
-    "_own_covariance",
-}
+_FITTED = {"fitted_", "shift_", "parts_", "blend_", "noise_", "out_of_fold_", "n_features_in_", "feature_names_in_"}
 
 
 @plain_torch()
-def save(estimator: CovarianceNetwork, path: PathLike) -> None:
+def save(model: Any, path: PathLike) -> None:
     """Write a fitted estimator to ``path``; see :meth:`SVNNRegressor.save`."""
-    check_is_fitted(estimator)
-    _check_parameters(estimator)
-    tensors: dict[str, Tensor] = {f"module.{k}": v for k, v in estimator.module_.state_dict().items()}
-    _put_standardizer(tensors, "standardizer", estimator._standardizer)
-    params = {k: v for k, v in estimator.get_params(deep=False).items() if k not in _NOT_STORED}
-    if estimator._per in ("sample", "group"):  # prediction needs the covariance estimator of the fit
-        params["covariance"] = getattr(estimator, "_own_covariance", estimator.covariance)
-    header: Json = {
-        "class": _class_name(type(estimator)),
-        "params": {k: encode(v, f"params.{k}", tensors) for k, v in params.items()},
-        "covariance": encode(estimator.covariance_, "covariance", tensors),
-        "covariance_estimator": encode_fitted(estimator.covariance_estimator_, "covariance_estimator", tensors),
-        "operator": _put_operator(estimator.operator_, "operator", tensors),
-        "module": _architecture(networks_of(estimator.module_)[0], estimator.n_features_in_),
-        "members": len(networks_of(estimator.module_)),
-        "blend": estimator.blend_,
-        "trained_with": estimator._trained_with,
-        "n_features_in": estimator.n_features_in_,
-        "feature_names_in": getattr(estimator, "feature_names_in_", np.array([])).tolist(),
-        "history": estimator.history_,
-    }
-    if isinstance(estimator._targets, LabelTargets):
-        header["classes"] = encode_labels(estimator._targets.classes)
-    else:
-        header["target_shape"] = list(estimator._targets.shape)
-        _put_standardizer(tensors, "target", estimator._targets.standardizer)
-        noise = cast(SVNNRegressor, estimator)._noise
-        header["noise"] = (
-            None if noise is None else [encode(part, f"noise.{i}", tensors) for i, part in enumerate(noise)]
-        )
-    if type(estimator) not in _CLASSES.values():
-        own = {k: v for k, v in vars(estimator).items() if k not in _FITTED and k not in estimator.get_params()}
-        header["attributes"] = {k: encode(v, f"attributes.{k}", tensors) for k, v in own.items()}
-    write_model(path, tensors, header)
+    check_is_fitted(model)
+    tensors: dict[str, Tensor] = {}
+    write_model(path, tensors, _put(model, "", tensors))
 
 
 @plain_torch()
-def load(path: PathLike, device: str = "auto", *, classes: Iterable[type] = ()) -> SVNNRegressor | SVNNClassifier:
+def load(path: PathLike, device: str = "auto", *, classes: Iterable[type] = ()) -> Model:
     """Read an estimator written by ``save``.
 
     Parameters
@@ -102,12 +82,12 @@ def load(path: PathLike, device: str = "auto", *, classes: Iterable[type] = ()) 
     device : str, default="auto"
         Where to put the network.
     classes : sequence of classes, optional
-        Your own subclasses of `SVNNRegressor` or `SVNNClassifier` that the file may hold. A file names its class, but
-        never brings its code: one that is neither svnn's nor in this list is not loaded.
+        Your own subclasses of svnn's estimators that the file may hold. A file names its class, but never brings its
+        code: one that is neither svnn's nor in this list is not loaded.
 
     Returns
     -------
-    SVNNRegressor or SVNNClassifier, fitted
+    SVNNRegressor, SVNNClassifier, BlendRegressor or BlendClassifier, fitted
         Its ``covariance_estimator_`` has the public attributes that it had; it is None for estimators that are neither
         svnn's nor scikit-learn's.
 
@@ -131,100 +111,153 @@ def load(path: PathLike, device: str = "auto", *, classes: Iterable[type] = ()) 
     """
     known: dict[str, type] = dict(_CLASSES)
     for each in classes:
-        if not (isinstance(each, type) and issubclass(each, tuple(_CLASSES.values()))):
-            raise ValueError(f"classes must be subclasses of SVNNRegressor or SVNNClassifier, got {each!r}.")
+        if not (isinstance(each, type) and issubclass(each, _OURS)):
+            raise ValueError(f"classes must be subclasses of svnn's estimators, got {each!r}.")
         known[_class_name(each)] = each
     target, place = pick_device(device), given_path(path)
     with torch.no_grad():
         tensors, header = read_model(place)
-        name = str(header.get("class"))
-        if name not in known:
-            raise ModelFileError(
-                f"{place} holds a model of the class {name.removeprefix(_USER)}, which is not svnn's; to load a "
-                "subclass of your own, give it in classes=."
-            )
+        names = [header.get("class"), *(part.get("class") for part in _parts_of(header))]
+        for name in map(str, names):
+            if name not in known:
+                raise ModelFileError(
+                    f"{place} holds a model of the class {name.removeprefix(_USER)}, which is not svnn's; to load a "
+                    "subclass of your own, give it in classes=."
+                )
         try:
-            return cast("SVNNRegressor | SVNNClassifier", _restore(known[name], tensors, header, target))
+            found: Model = _get(header, "", tensors, known, target)
         except _NONSENSE as error:
             why = str(error).partition("\n")[0]
             raise ModelFileError(f"{place} is damaged: {type(error).__name__}: {why}") from error
+    return found
 
 
-def _restore(kind: type, tensors: dict[str, Tensor], header: Json, device: torch.device) -> CovarianceNetwork:
-    estimator: CovarianceNetwork = kind(**{k: decode(v, tensors) for k, v in header["params"].items()})
-    # A subclass with an ``__init__`` of its own may set parameters of ours that are not parameters of its own.
-    parameters = {field.name for field in dataclasses.fields(estimator) if field.init}
-    for name, value in header.get("attributes", {}).items():
-        free = name in parameters or not hasattr(kind, name)
+# -- any estimator ------------------------------------------------------------------------------------------
+
+
+def _put(model: Any, key: str, tensors: dict[str, Tensor]) -> Json:
+    """Return JSON for a fitted estimator; names of its tensors begin with ``key``."""
+    check_parameters(model)
+    params = {k: v for k, v in model.get_params(deep=False).items() if k not in _NOT_STORED}
+    header: Json = {
+        "class": _class_name(type(model)),
+        "params": {k: encode(v, f"{key}params.{k}", tensors) for k, v in params.items()},
+        "n_features_in": model.n_features_in_,
+        "feature_names_in": getattr(model, "feature_names_in_", np.array([])).tolist(),
+    }
+    if type(model) not in _OURS:
+        own = {k: v for k, v in vars(model).items() if k not in _FITTED and k not in model.get_params(deep=False)}
+        header["attributes"] = {k: encode(v, f"{key}attributes.{k}", tensors) for k, v in own.items()}
+    if isinstance(model, BaseSVNN):
+        return {**header, **_put_network(model, key, tensors)}
+    if isinstance(model, (BlendRegressor, BlendClassifier)):
+        return {**header, **_put_blend(model, key, tensors)}
+    return {**header, **_put_linear(model, key, tensors)}
+
+
+def _get(stored: Json, key: str, tensors: dict[str, Tensor], known: dict[str, type], device: torch.device) -> Any:
+    """Return the estimator that :func:`_put` was given; one of Python's plain errors where it wrote something else."""
+    kind = known[stored["class"]]
+    params = {k: decode(v, tensors) for k, v in stored["params"].items()}
+    if issubclass(kind, (BlendRegressor, BlendClassifier)):
+        params["parts"] = _get_unfitted(stored["unfitted"], tensors, known)
+    model = kind(**params)
+    names = set(inspect.signature(next(each for each in kind.__mro__ if each in _OURS)).parameters)
+    for name, value in stored.get("attributes", {}).items():
+        # A subclass with an ``__init__`` of its own may set parameters of ours that are not parameters of its own.
+        free = name in names or not hasattr(kind, name)
         _must(free and name not in _FITTED, f"attribute {name}")
-        setattr(estimator, name, decode(value, tensors))
-    n = estimator.n_features_in_ = _whole(header["n_features_in"], "n_features_in")
-    _check_parameters(estimator)
-    n_values = estimator._n_values = _whole(header["module"]["in_features"], "in_features")
-    trained_with = estimator._trained_with = header.get("trained_with", {})  # older files have none
-    _must(trained_with.keys() <= {"use", "standardize", "scale", "rows", "unseen", "per", "seed"}, "trained_with")
-    per = trained_with.get("per", "table")
-    _must(per in ("table", "sample", "group", "given"), "per")
-    _must(per in ("table", "given") or is_allowed(trained_with.get("seed"), (int,), low=0), "seed")
-    unseen = trained_with.get("unseen", [])
-    _must(isinstance(unseen, list) and all(is_allowed(each, (int,), low=0) for each in unseen), "unseen")
-    rows = trained_with.get("rows", 1.0)
-    _must(isinstance(rows, float) and 0 < rows < math.inf, "rows")
-    scale = trained_with.get("scale", 1.0)
-    _must(isinstance(scale, float) and 0 < scale < math.inf, "scale")
-    _must(trained_with.get("use", "log") in ("covariance", "precision", "log"), "use")
-    names = header["feature_names_in"]
-    _must(isinstance(names, list) and all(isinstance(name, str) for name in names), "feature_names_in")
-    if names:
-        _must(len(names) == n, "feature_names_in")
-        estimator.feature_names_in_ = np.array(names, dtype=object)
-    estimator._standardizer = _get_standardizer(tensors, "standardizer", (n, n_values))
-    estimator._targets = _get_targets(kind, tensors, header)
-    if isinstance(estimator._targets, LabelTargets):
-        estimator.classes_ = estimator._targets.classes
-    estimator.covariance_ = decode(header["covariance"], tensors)
-    _must(estimator.covariance_.shape == (n, n) and estimator.covariance_.dtype.kind in "biuf", "covariance")
-    # Older files have none.
-    estimator.covariance_estimator_ = decode_fitted(header.get("covariance_estimator"), estimator.covariance_, tensors)
-    estimator.operator_ = _get_operator(tensors, "operator", header["operator"], n, device)
-    n_members = _whole(header.get("members", 1), "members")  # older files have one
-    _must(n_members <= len(tensors), "members")
-    prefixes = ["module."] if n_members == 1 else [f"module.members.{i}." for i in range(n_members)]
-    networks = [_get_module(estimator, tensors, header["module"], prefix) for prefix in prefixes]
-    blend = estimator.blend_ = header.get("blend", {"with edges": 1.0})  # older files have none
-    _must(set(blend) <= {"with edges", "without edges", "linear"} and set(blend) != {"linear"}, "blend")
-    _must(all(isinstance(weight, float) for weight in blend.values()) and _is_shared(blend.values()), "blend")
-    _must(n_members > 1 or len(blend) == 1, "blend")
-    module: SVNN | Members = networks[0]
-    if n_members > 1:
-        module = _get_members(estimator, networks, tensors, "blend" in header)
-    stored = {name for name in tensors if name.startswith("module.")}
-    _must(stored == {f"module.{name}" for name in module.state_dict()}, "members")
-    estimator.module_ = module.to(device).eval()
-    if isinstance(estimator, SVNNRegressor) and header.get("noise") is not None:
-        estimator._noise = _get_noise(header["noise"], tensors, estimator._targets.n_outputs)
-    history = estimator.history_ = History(header["history"])
-    numbers = [value for values in history.values() for value in values]
-    _must(all(isinstance(value, (int, float)) for value in numbers), "history")
-    estimator.n_iter_ = len(history["train_loss"])
-    return estimator
+        setattr(model, name, decode(value, tensors))
+    check_parameters(model)
+    n = model.n_features_in_ = _whole(stored["n_features_in"], "n_features_in")
+    features = stored["feature_names_in"]
+    _must(isinstance(features, list) and all(isinstance(name, str) for name in features), "feature_names_in")
+    if features:
+        _must(len(features) == n, "feature_names_in")
+        model.feature_names_in_ = np.array(features, dtype=object)
+    if isinstance(model, BaseSVNN):
+        _get_network(model, stored, key, tensors, device)
+    elif isinstance(model, (BlendRegressor, BlendClassifier)):
+        _get_blend(model, stored, key, tensors, known, device)
+    else:
+        _get_linear(model, stored, key, tensors)
+    return model
 
 
 def _class_name(kind: type) -> str:
     """Return the name of a class in a file: those of users cannot be taken for svnn's, whatever they are called."""
-    return kind.__name__ if kind in _CLASSES.values() else _USER + kind.__name__
+    return kind.__name__ if kind in _OURS else _USER + kind.__name__
 
 
-def _check_parameters(estimator: CovarianceNetwork) -> None:
-    """Raise what ``fit`` would raise for these parameters, before they are written, and when they were read."""
-    estimator._check_parameters()
-    if len(estimator.hidden) + len(estimator.mlp) > _MOST_LAYERS:
+# -- S-VNNs -------------------------------------------------------------------------------------------------
+
+
+def _put_network(model: BaseSVNN, key: str, tensors: dict[str, Tensor]) -> Json:
+    fitted, shift = model.fitted_, model.shift_
+    _check_layers(model)
+    tensors |= {f"{key}module.{name}": value for name, value in fitted.module.state_dict().items()}
+    per = shift.per_sample
+    return {
+        **_put_units(fitted, key, tensors),
+        "module": _architecture(fitted.networks[0], model.n_features_in_),
+        "members": len(fitted.networks),
+        "standardize": fitted.standardize,
+        "history": fitted.history,
+        "unseen": list(fitted.unseen),
+        "out_of_fold": encode(fitted.out_of_fold, f"{key}out_of_fold", tensors),
+        "noise": _put_noise(fitted.noise, key, tensors),
+        "shift": {
+            "covariance": encode(shift.covariance, f"{key}covariance", tensors),
+            "estimator": encode_fitted(shift.estimator, f"{key}covariance_estimator", tensors),
+            "operator": _put_operator(shift.operator, f"{key}operator", tensors),
+            "scale": shift.scale,
+            "use": shift.use,
+            "is_given": shift.is_given,
+            "per": None if per is None else per.per,
+            "seed": None if per is None else per.seed,
+            "of": None if per is None or per.per == "given" else encode(per.covariance, f"{key}per", tensors),
+        },
+    }
+
+
+def _get_network(model: BaseSVNN, stored: Json, key: str, tensors: dict[str, Tensor], device: torch.device) -> None:
+    n, n_values = model.n_features_in_, _whole(stored["module"]["in_features"], "in_features")
+    standardizer, targets = _get_units(stored, key, tensors, (n, n_values), isinstance(model, SVNNClassifier))
+    n_members = _whole(stored["members"], "members")
+    _must(n_members <= len(tensors), "members")
+    prefixes = [f"{key}module."] if n_members == 1 else [f"{key}module.members.{i}." for i in range(n_members)]
+    networks = [_get_module(tensors, stored["module"], prefix, n, targets.n_outputs) for prefix in prefixes]
+    module: SVNN | Members = networks[0] if n_members == 1 else Members(networks)
+    written = {name for name in tensors if name.startswith(f"{key}module.")}
+    _must(written == {f"{key}module.{name}" for name in module.state_dict()}, "members")
+    history = History(stored["history"])
+    _must(all(isinstance(value, (int, float)) for values in history.values() for value in values), "history")
+    _must(isinstance(history["train_loss"], list), "history")
+    unseen = stored["unseen"]
+    _must(isinstance(unseen, list) and all(is_allowed(k, (int,), 0, targets.n_outputs - 1) for k in unseen), "unseen")
+    _must(isinstance(stored["standardize"], bool), "standardize")
+    model.fitted_ = Fitted(
+        module.to(device).eval(),
+        standardizer,
+        targets,
+        n_values,
+        stored["standardize"],
+        history,
+        _get_out_of_fold(stored["out_of_fold"], tensors),
+        _get_noise(stored["noise"], tensors, targets.n_outputs),
+        tuple(unseen),
+    )
+    model.shift_ = _get_shift(stored["shift"], key, tensors, n, device)
+    _check_layers(model)
+
+
+def _check_layers(model: Any) -> None:
+    """Raise what ``fit`` would raise for the layers of a network, before they are written, and when they were read."""
+    if len(model.hidden) + len(model.mlp) > _MOST_LAYERS:
         raise ValueError(f"hidden and mlp name more than {_MOST_LAYERS} layers, which no model file may.")
+    shape = SimpleNamespace(n_values=1, n_nodes=model.n_features_in_, targets=model.fitted_.targets)
     with torch.device("meta"):  # takes no memory, whatever the sizes
-        estimator._build(1, 1)
-
-
-# -- the network --------------------------------------------------------------------------------------------
+        build_svnn(model, shape, filter_order(model, model.shift_.use))
 
 
 def _architecture(module: nn.Module, n_nodes: int) -> Json:
@@ -250,41 +283,138 @@ def _architecture(module: nn.Module, n_nodes: int) -> Json:
     }
 
 
-def _get_module(estimator: CovarianceNetwork, tensors: dict[str, Tensor], stored: Json, prefix: str) -> SVNN:
+def _get_module(tensors: dict[str, Tensor], stored: Json, prefix: str, n_nodes: int, n_outputs: int) -> SVNN:
     """Build the network without memory, compare it with the tensors of the file, and then give them to it."""
-    n_outputs = estimator._targets.n_outputs
     weights = {k.removeprefix(prefix): v for k, v in tensors.items() if k.startswith(prefix)}
+    _must(len(stored["hidden"]) + len(stored["mlp"]) <= len(weights), "number of layers")
+    _must(stored["out_features"] == n_outputs and stored["n_nodes"] == n_nodes, "module")
     with torch.device("meta"):
-        if "hidden" in stored:
-            _must(len(stored["hidden"]) + len(stored["mlp"]) <= len(weights), "number of layers")
-            _must(stored["out_features"] == n_outputs and stored["n_nodes"] == estimator.n_features_in_, "module")
-            module = SVNN(**stored)
-        else:  # files written before the architecture was
-            module = estimator._build(stored["in_features"], n_outputs)
-    expected = module.state_dict()
-    for key, value in expected.items():
-        same = value.shape == weights[key].shape and value.is_floating_point() == weights[key].is_floating_point()
-        _must(same, f"module.{key}")
+        module = SVNN(**stored)
+    for name, value in module.state_dict().items():
+        same = value.shape == weights[name].shape and value.is_floating_point() == weights[name].is_floating_point()
+        _must(same, f"module.{name}")
     module.load_state_dict(weights, assign=True)
     return module.eval()
 
 
-def _get_members(
-    estimator: CovarianceNetwork, networks: list[SVNN], tensors: dict[str, Tensor], weighed: bool
-) -> Members:
-    """Return the members with their weights, and with the linear model where there is one."""
-    linear = None
-    if "module.linear_weight" in tensors:
-        linear = tensors["module.linear_weight"], tensors["module.linear_bias"]
-        n_inputs, n_outputs = estimator.n_features_in_ * estimator._n_values, estimator._targets.n_outputs
-        _must(linear[0].shape == (n_outputs, n_inputs) and linear[1].shape == (n_outputs,), "linear")
-        _must(all(part.dtype == torch.float64 and bool(part.isfinite().all()) for part in linear), "linear")
-    _must((linear is not None) == ("linear" in estimator.blend_), "blend")
-    if not weighed:  # by an older version
-        tensors["module.weights"] = Members(networks).weights
-    weights = tensors["module.weights"]
-    _must(weights.dtype == torch.float64 and weights.ndim == 1 and _is_shared(weights.tolist()), "weights")
-    return Members(networks, weights.tolist(), linear)
+def _get_shift(stored: Json, key: str, tensors: dict[str, Tensor], n: int, device: torch.device) -> Shift:
+    covariance, scale, per = decode(stored["covariance"], tensors), stored["scale"], stored["per"]
+    _must(covariance.shape == (n, n) and covariance.dtype.kind in "biuf", "covariance")
+    _must(isinstance(scale, float) and 0 < scale < math.inf, "scale")
+    _must(stored["use"] in ("covariance", "precision", "log") and isinstance(stored["is_given"], bool), "use")
+    _must(per in (None, "sample", "group", "given"), "per")
+    per_sample = None
+    if per is not None:
+        _must(is_allowed(stored["seed"], (int,), low=0), "seed")
+        per_sample = PerSample(per, decode(stored["of"], tensors), stored["seed"])
+    return Shift(
+        _get_operator(tensors, f"{key}operator", stored["operator"], n, device),
+        covariance,
+        scale,
+        stored["use"],
+        decode_fitted(stored["estimator"], covariance, tensors),
+        per_sample,
+        stored["is_given"],
+    )
+
+
+# -- linear models and blends -------------------------------------------------------------------------------
+
+
+def _put_linear(model: Any, key: str, tensors: dict[str, Tensor]) -> Json:
+    fitted: LinearFitted = model.fitted_
+    values = {name: getattr(fitted, name) for name in ("weight", "bias", "gram")}
+    return {
+        **_put_units(fitted, key, tensors),
+        "n_values": fitted.n_values,
+        "unseen": list(fitted.unseen),
+        "out_of_fold": encode(model.out_of_fold_, f"{key}out_of_fold", tensors),
+        "linear": {name: encode(value, f"{key}{name}", tensors) for name, value in values.items()},
+    }
+
+
+def _get_linear(model: Any, stored: Json, key: str, tensors: dict[str, Tensor]) -> None:
+    n, n_values = model.n_features_in_, _whole(stored["n_values"], "n_values")
+    standardizer, targets = _get_units(stored, key, tensors, (n, n_values), isinstance(model, LinearClassifier))
+    values = {name: decode(stored["linear"][name], tensors) for name in ("weight", "bias", "gram")}
+    size, n_outputs = n * n_values, targets.n_outputs
+    shapes = {"weight": (n_outputs, size), "bias": (n_outputs,), "gram": (size + 1, size + 1)}
+    for name, shape in shapes.items():
+        found = values[name]
+        fine = found is not None and found.shape == shape and found.dtype == np.float64 and np.isfinite(found).all()
+        _must(bool(fine) or (name == "gram" and found is None), name)
+    unseen = stored["unseen"]
+    _must(all(is_allowed(k, (int,), 0, n_outputs - 1) for k in unseen), "unseen")
+    model.fitted_ = LinearFitted(
+        values["weight"], values["bias"], standardizer, targets, n_values, values["gram"], tuple(unseen)
+    )
+    model.out_of_fold_ = _get_out_of_fold(stored["out_of_fold"], tensors)
+
+
+def _put_blend(model: Any, key: str, tensors: dict[str, Tensor]) -> Json:
+    for name, part in model.parts_.items():
+        if not isinstance(part, _OURS):
+            raise ValueError(
+                f"the part {name!r} is a {type(part).__name__}, which a model file cannot hold without pickle; leave it "
+                "out of parts, or keep the model in memory."
+            )
+    return {
+        "names": list(model.parts_),
+        "parts": [_put(part, f"{key}part {i}.", tensors) for i, part in enumerate(model.parts_.values())],
+        "blend": model.blend_,
+        "noise": _put_noise(getattr(model, "noise_", None), key, tensors),
+        "out_of_fold": encode(model.out_of_fold_, f"{key}out_of_fold", tensors),
+        "unfitted": _put_unfitted(model.parts, f"{key}parts", tensors),
+    }
+
+
+def _get_blend(
+    model: Any, stored: Json, key: str, tensors: dict[str, Tensor], known: dict[str, type], device: torch.device
+) -> None:
+    names, parts, blend = stored["names"], _parts_of(stored), stored["blend"]
+    _must(isinstance(names, list) and all(isinstance(name, str) for name in names), "names of the parts")
+    _must(0 < len(parts) == len(names) == len(set(names)) and list(blend) == names, "parts")
+    _must(all(isinstance(w, float) and w >= 0 for w in blend.values()), "blend")
+    _must(math.isclose(sum(blend.values()), 1, rel_tol=1e-9), "blend")
+    found = [_get(part, f"{key}part {i}.", tensors, known, device) for i, part in enumerate(parts)]
+    _must(all(each.n_features_in_ == model.n_features_in_ for each in found), "parts")
+    model.parts_, model.blend_ = dict(zip(names, found, strict=True)), blend
+    model.out_of_fold_ = _get_out_of_fold(stored["out_of_fold"], tensors)
+    if isinstance(model, BlendRegressor):
+        outputs = {each.fitted_.targets.n_outputs for each in found}
+        _must(len(outputs) == 1, "parts")
+        model.noise_ = _get_noise(stored["noise"], tensors, outputs.pop())
+    else:
+        _must(all(np.array_equal(each.classes_, found[0].classes_) for each in found), "classes of the parts")
+
+
+def _parts_of(stored: Json) -> list[Json]:
+    """Return what a header says of the parts of a blend, at most so many and none of them a blend; [] for others."""
+    parts = stored.get("parts", [])
+    plain = isinstance(parts, list) and len(parts) <= _MOST_PARTS
+    return parts if plain and all(isinstance(part, dict) and "parts" not in part for part in parts) else []
+
+
+def _put_unfitted(parts: Any, key: str, tensors: dict[str, Tensor]) -> Any:
+    """Return JSON for the parameter ``parts``: "auto", an estimator, or a list of names and estimators."""
+    if isinstance(parts, str):
+        return parts
+    if isinstance(parts, (list, tuple)):
+        return [[name, _put_unfitted(part, f"{key}.{i}", tensors)] for i, (name, part) in enumerate(parts)]
+    params = {k: v for k, v in parts.get_params(deep=False).items() if k not in _NOT_STORED}
+    stored = {k: encode(v, f"{key}.{k}", tensors) for k, v in params.items()}
+    return {"class": _class_name(type(parts)), "params": stored}
+
+
+def _get_unfitted(stored: Any, tensors: dict[str, Tensor], known: dict[str, type]) -> Any:
+    if isinstance(stored, str):
+        return stored
+    if isinstance(stored, list):
+        return [(str(name), _get_unfitted(part, tensors, known)) for name, part in stored]
+    return known[stored["class"]](**{k: decode(v, tensors) for k, v in stored["params"].items()})
+
+
+# -- operators ----------------------------------------------------------------------------------------------
 
 
 def _put_operator(operator: CovarianceOperator, key: str, tensors: dict[str, Tensor]) -> Json:
@@ -301,7 +431,7 @@ def _put_operator(operator: CovarianceOperator, key: str, tensors: dict[str, Ten
 def _get_operator(
     tensors: dict[str, Tensor], key: str, stored: Json, n: int, device: torch.device
 ) -> CovarianceOperator:
-    backend, scale, adaptive = stored["backend"], stored["scale"], stored.get("adaptive", False)
+    backend, scale, adaptive = stored["backend"], stored["scale"], stored["adaptive"]
     _must(scale is None or (isinstance(scale, float) and 0 < scale < math.inf), "scale of the operator")
     _must(isinstance(adaptive, bool), "operator")
     operator: CovarianceOperator
@@ -328,32 +458,47 @@ def _get_single(tensors: dict[str, Tensor], key: str, backend: str, n: int, devi
 # -- smaller parts ------------------------------------------------------------------------------------------
 
 
-def _get_noise(stored: Any, tensors: dict[str, Tensor], n_outputs: int) -> Noise:
-    if not isinstance(stored, list):  # in older files a standard deviation for each output
-        noise: np.ndarray = decode(stored, tensors)
-        _must(noise.shape == (n_outputs,) and noise.dtype == np.float64, "noise")
-        _must(bool(np.isfinite(noise).all() and (noise >= 0).all()), "noise")
-        return Noise.constant(noise)
+def _put_noise(noise: Noise | None, key: str, tensors: dict[str, Tensor]) -> Any:
+    return None if noise is None else [encode(part, f"{key}noise.{i}", tensors) for i, part in enumerate(noise)]
+
+
+def _get_noise(stored: Any, tensors: dict[str, Tensor], n_outputs: int) -> Noise | None:
+    if stored is None:
+        return None
     found = Noise(*(decode(part, tensors) for part in stored))
     _must([part.shape for part in found] == [(n_outputs, 4), (n_outputs, 2), (n_outputs, 2)], "noise")
     _must(all(part.dtype == np.float64 and bool(np.isfinite(part).all()) for part in found), "noise")
     return found
 
 
-def _is_shared(weights: Iterable[float]) -> bool:
-    """Say whether weights are what parts may count: none negative, 1 in all."""
-    found = list(weights)
-    return all(weight >= 0 for weight in found) and math.isclose(sum(found), 1, rel_tol=1e-9)
+def _get_out_of_fold(stored: Any, tensors: dict[str, Tensor]) -> np.ndarray | None:
+    found: np.ndarray | None = decode(stored, tensors)
+    _must(found is None or (found.dtype == np.float64 and found.ndim in (1, 2)), "out_of_fold")
+    return found
 
 
-def _get_targets(kind: type, tensors: dict[str, Tensor], header: Json) -> Targets:
-    if issubclass(kind, SVNNClassifier):
-        classes = decode_labels(header["classes"])
-        return LabelTargets(classes, len(classes))
-    shape = tuple(_whole(size, "target_shape") for size in header["target_shape"])
-    _must(len(shape) < 2, "target_shape")
-    n_outputs = math.prod(shape)
-    return NumberTargets(shape, n_outputs, _get_standardizer(tensors, "target", (n_outputs,)))
+def _put_units(fitted: Any, key: str, tensors: dict[str, Tensor]) -> Json:
+    """Return JSON for the units of features and targets."""
+    targets: Targets = fitted.targets
+    _put_standardizer(tensors, f"{key}standardizer", fitted.standardizer)
+    if isinstance(targets, LabelTargets):
+        return {"classes": encode_labels(targets.classes)}
+    _put_standardizer(tensors, f"{key}target", targets.standardizer)
+    return {"target_shape": list(targets.shape)}
+
+
+def _get_units(
+    stored: Json, key: str, tensors: dict[str, Tensor], shape: tuple[int, int], are_labels: bool
+) -> tuple[Standardizer, Targets]:
+    standardizer = _get_standardizer(tensors, f"{key}standardizer", shape)
+    if are_labels:
+        classes = decode_labels(stored["classes"])
+        return standardizer, LabelTargets(classes, len(classes))
+    sizes = tuple(_whole(size, "target_shape") for size in stored["target_shape"])
+    _must(len(sizes) < 2, "target_shape")
+    n_outputs = math.prod(sizes)
+    units = _get_standardizer(tensors, f"{key}target", (n_outputs,))
+    return standardizer, NumberTargets(sizes, n_outputs, units)
 
 
 def _put_standardizer(tensors: dict[str, Tensor], key: str, standardizer: Standardizer) -> None:

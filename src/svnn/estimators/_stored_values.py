@@ -91,8 +91,8 @@ def encode(value: Any, key: str, tensors: dict[str, Tensor]) -> Any:
             "params": {k: encode(v, f"{key}.{k}", tensors) for k, v in params.items()},
         }
     raise ValueError(
-        f"{key.removeprefix('params.')}={value!r} cannot be stored without pickle. For a covariance estimator of your "
-        'own, set_params(covariance="precomputed", shift=model.covariance_) before saving.'
+        f"{key.rpartition('params.')[2]}={value!r} cannot be stored without pickle. For a covariance estimator of your "
+        "own, set_params(covariance=model.covariance_) before saving."
     )
 
 
@@ -151,7 +151,7 @@ def decode_fitted(stored: Json | None, covariance: Matrix, tensors: dict[str, Te
             raise ValueError(f"a fitted estimator has no attribute {name}")
         setattr(estimator, name, decode(value, tensors) if name != "classes_" else decode_labels(value))
     estimator.covariance_ = covariance
-    if "running" in stored:  # older files have none
+    if "running" in stored:
         estimator._totals_ = _decode_totals(stored["running"], covariance.shape[0], tensors)
     if "observations" in stored:
         estimator._observations_ = _decode_observations(stored["observations"], covariance.shape[0], tensors)

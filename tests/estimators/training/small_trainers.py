@@ -15,7 +15,6 @@ from svnn.estimators.training import (
     Optimiser,
     Plan,
     Shifts,
-    Validation,
 )
 from svnn.nn import SVNN
 from svnn.nn._shifted import PowerSignals
@@ -30,7 +29,7 @@ def network(n=5, **options):
 
 
 def trainer(kind, x, loss="huber", noise=0, **options):
-    """Two networks on signals (t, N, 1), of which each holds some out."""
+    """Two networks on signals (t, N, 1), of which they hold some out."""
     torch.manual_seed(0)
     networks = [network(x.shape[1], **options) for _ in range(2)]
     shift = as_operator(torch.eye(x.shape[1])).normalized()
@@ -38,17 +37,15 @@ def trainer(kind, x, loss="huber", noise=0, **options):
     signals.scale = shift.scale
     codes = torch.arange(len(x)) % 2
     y = codes if loss == "cross_entropy" else torch.stack([x[:, 0, 0].sin(), x[:, 1, 0]], 1).nan_to_num(0, 0, 0)
-    weight = torch.ones(2, len(x))
-    folds = [torch.arange(0, 6), torch.arange(6, 9)]
-    for member, rows in enumerate(folds):
-        weight[member, rows] = 0
 
     def losses(output, target):
         if loss == "cross_entropy":
             return torch.nn.functional.cross_entropy(output, target, reduction="none")
         return LOSSES[loss](output, target).mean(-1)
 
-    data, validation = Batch(signals, y, weight), Validation(Batch(signals, y, torch.ones(len(x))), folds)
+    data = Batch(signals, y, torch.ones(len(x)))
+    validation = data[:6]
+    data.weight = (torch.arange(len(x)) >= 6).float()
     draws = [torch.Generator().manual_seed(noise + member) for member in range(2)]
     rest = losses, data, validation
     optimiser = Optimiser(weight_decay=1e-3, averaging=0.9)

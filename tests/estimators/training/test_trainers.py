@@ -9,33 +9,33 @@ import torch
 from estimators.training.small_trainers import KERNELS, needs_numba, trainer
 from svnn import as_operator
 from svnn._compiled import load
-from svnn.estimators.training import CompiledTrainer, ModuleTrainer, Plan, StackedTrainer, train
-from svnn.estimators.training._loop import one_cycle
+from svnn.estimators.training import CompiledTrainer, ModuleTrainer, Plan, StackedTrainer, Training, train
 from svnn.nn import SVNN
 from svnn.nn._shifted import PowerSignals
 
 
-@pytest.mark.parametrize("kind", [pytest.param(CompiledTrainer, marks=needs_numba), StackedTrainer])
-def test_signals_that_are_held_out_in_turn_are_stored_once(kind):
-    made = trainer(kind, torch.randn(40, 5, 1))
-    assert made.held is made.x
-
-
 @pytest.mark.parametrize("kind", [pytest.param(CompiledTrainer, marks=needs_numba), StackedTrainer, ModuleTrainer])
 @pytest.mark.parametrize("loss", ["huber", "cross_entropy"])
-def test_members_are_trained_by_themselves(kind, loss):
-    """A single step of each member is the one that its own draws and its own rows give."""
+def test_members_are_trained_by_themselves_and_not_on_held_out_rows(kind, loss):
+    """A single step of each member is the one that its own draws and the rows with weight give."""
     x = torch.randn(40, 5, 1)
-    both = trainer(kind, x, loss, node_dropout=0.4)
-    both.epoch(np.arange(40), [16, 40], [0.01, 0.01], np.arange(2))
-    both.keep([0, 1])
-    outputs = [both.held_out(member)[0] for member in range(2)]
-    assert [len(found) for found in outputs] == [6, 3]
-    x[0] += 100  # a row that the first member holds out and the second trains on
+    first = trainer(kind, x, loss, node_dropout=0.4)
+    arguments = np.arange(40), [16, 40], [0.01, 0.01]
+    first.epoch(*arguments, np.arange(2))
+    first.keep([0, 1])
+    outputs = [first.held_out(member)[0] for member in range(2)]
+    assert [len(found) for found in outputs] == [6, 6] and (outputs[0] - outputs[1]).abs().max() > 1e-3
+    alone = trainer(kind, x, loss, node_dropout=0.4)
+    alone.epoch(*arguments, np.array([1]))
+    torch.testing.assert_close(alone.held_out(1)[0], outputs[1], rtol=1e-5, atol=1e-6)
+    x[0] += 100  # a row that they hold out
     other = trainer(kind, x, loss, node_dropout=0.4)
-    other.epoch(np.arange(40), [16, 40], [0.01, 0.01], np.arange(2))
+    other.epoch(*arguments, np.arange(2))
     torch.testing.assert_close(other.held_out(0)[0][1:], outputs[0][1:], rtol=1e-5, atol=1e-6)
-    assert (other.held_out(1)[0] - outputs[1]).abs().max() > 1e-3
+    x[6] += 100  # a row that they train on
+    other = trainer(kind, x, loss, node_dropout=0.4)
+    other.epoch(*arguments, np.arange(2))
+    assert (other.held_out(0)[0][1:] - outputs[0][1:]).abs().max() > 1e-3
 
 
 def trained(kind, x, loss, readout, **options):
@@ -43,9 +43,8 @@ def trained(kind, x, loss, readout, **options):
     made = trainer(kind, x, loss, readout=readout, node_dropout=0.3, activation="silu")
     asked, original = [], made.epoch
     made.epoch = lambda *arguments: (asked.append(arguments[-1].tolist()), original(*arguments))[1]
-    history = train(
-        made, len(x), schedule=one_cycle, batch_size=11, generator=torch.Generator().manual_seed(0), **options
-    )
+    training = Training(schedule="one_cycle", batch_size=11, **options)
+    history = train(made, len(x), training, torch.Generator().manual_seed(0))
     networks = made.modules if kind is ModuleTrainer else made.networks
     assert not any(each.training for each in networks)
     weights = torch.stack([Plan.of(each, 5).vector(each) for each in networks])
@@ -80,7 +79,7 @@ def test_members_that_have_stopped_keep_their_weights(kind):
     _, weights, _, asked = trained(kind, x, "huber", "weighted", **PATIENT)
     alone = next(members for members in asked if len(members) == 1)  # there is one: the members stop one by one
     n_epochs = asked.index(alone)
-    stop = [lambda record: record["epoch"] == n_epochs]
+    stop = (lambda record: record["epoch"] == n_epochs,)
     _, early, _, _ = trained(kind, x, "huber", "weighted", **PATIENT | {"patience": None}, callbacks=stop)
     stopped = 1 - alone[0]
     assert torch.equal(early[stopped], weights[stopped])
@@ -127,9 +126,8 @@ def test_signals_that_are_not_finite_are_an_error(activation, loss, wrong):
     x = torch.randn(40, 5, 1)
     x[20] = wrong
     made = trainer(CompiledTrainer, x, loss, activation=activation)
-    options = {"lr": 0.02, "schedule": one_cycle, "max_epochs": 3, "patience": None, "batch_size": 16}
     with pytest.raises(FloatingPointError, match=r"the training loss became \S+ in epoch 1"):
-        train(made, len(x), **options)
+        train(made, len(x), Training(0.02, "one_cycle", max_epochs=3, patience=None, batch_size=16))
 
 
 def kernel_of_silu():

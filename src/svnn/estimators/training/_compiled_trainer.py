@@ -45,9 +45,8 @@ class CompiledTrainer(StackedTrainer):
         self.kernels = load("svnn.estimators.training._member_kernels")
         assert self.kernels is not None
         self.code = LOSS_CODES.index(loss)
-        self.signals = cast(Tensor, self.x).flatten(1).numpy()
-        self.targets = self.data.y.reshape(len(self.data), -1).float().numpy()
-        self.weight = self.data.weight.contiguous().numpy()
+        targets = self.data.y.reshape(len(self.data), -1).float().numpy()
+        self.rows = cast(Tensor, self.x).flatten(1).numpy(), targets, self.data.weight.contiguous().numpy()
         self.shape = (
             self.plan.n_inputs,
             self.plan.n_filters,
@@ -81,23 +80,15 @@ class CompiledTrainer(StackedTrainer):
             rows = order[start : ends[stop - 1]]
             assert self.kernels is not None
             self.kernels.train_epoch(
-                self.signals,
-                self.targets,
-                self.weight,
-                rows,
-                ends[batch:stop] - start,
-                self._draws(members, len(rows)),
-                drop_threshold(self.plan.node_dropout),
+                self.rows,
+                (rows, ends[batch:stop] - start, rates[batch:stop]),
+                (self._draws(members, len(rows)), drop_threshold(self.plan.node_dropout)),
                 members,
-                self.theta.numpy(),
-                self.moments.numpy(),
-                self.average.numpy(),
+                (self.theta.numpy(), self.moments.numpy(), self.average.numpy()),
                 self.rates.numpy(),
-                rates[batch:stop],
                 self.steps + batch,
-                self.optimiser.averaging,
-                self.optimiser.weight_decay,
-                *self.shape,
+                (self.optimiser.averaging, self.optimiser.weight_decay),
+                self.shape,
                 self.code,
                 total,
             )
@@ -129,5 +120,5 @@ class CompiledTrainer(StackedTrainer):
         if n_rows < _FEW_ROWS and self.plan.n_nodes >= _MANY_NODES:
             return super().held_out(member)
         outputs = np.empty((n_rows, self.plan.widths[-1]), dtype=np.float32)
-        self.kernels.evaluate(self.held_signals, self.average[member].numpy(), *self.shape, outputs)
+        self.kernels.evaluate(self.held_signals, self.average[member].numpy(), self.shape, outputs)
         return torch.from_numpy(outputs), self.validation.y

@@ -43,7 +43,8 @@ class TrainerGroup(Trainer):
         losses = np.zeros(self.n_members)
         parts = list(self._parts(members))
         # Compiled trainers run side by side: an epoch of each is one pass without Python.
-        side_by_side = in_threads if all(isinstance(each, CompiledTrainer) for each in self.trainers) else map
+        compiled = len(parts) > 1 and all(isinstance(trainer, CompiledTrainer) for trainer in self.trainers)
+        side_by_side = in_threads if compiled else map
         found = side_by_side(lambda part: part[0].epoch(order, ends, rates, part[2]), parts)
         for (trainer, start, _), values in zip(parts, found, strict=True):
             losses[start : start + trainer.n_members] = values
@@ -86,18 +87,21 @@ class TrainerGroup(Trainer):
                 yield trainer, start, numbers
 
 
-class Recorded(Trainer):
+class Recorded(TrainerGroup):
     """A trainer of one network that keeps the outputs for held-out rows.
 
     The epoch that suits some rows best flatters the network on these rows. :meth:`cross_fitted` gives each of them the
     outputs of the epoch that suits the other rows.
     """
 
-    n_members = 1
-
     def __init__(self, trainer: Trainer) -> None:
-        self.trainer, self.watched = trainer, trainer.watched
+        super().__init__([trainer])
         self.outputs: list[Tensor] = []
+
+    def validate(self, members: np.ndarray) -> np.ndarray:
+        losses = super().validate(members)
+        self.outputs.append(self.held_out(0)[0].cpu())
+        return losses
 
     def cross_fitted(self, targets: Tensor, weight: np.ndarray, loss: Loss) -> np.ndarray:
         """Return outputs (n, n_outputs) for the held-out rows, each of the epoch that suits rows of other parts."""
@@ -112,26 +116,9 @@ class Recorded(Trainer):
             result[own] = outputs[epoch].numpy()[own]
         return result
 
-    def validate(self, members: np.ndarray) -> np.ndarray:
-        losses = self.trainer.validate(members)
-        self.outputs.append(self.trainer.held_out(0)[0].cpu())
-        return losses
-
-    def epoch(self, order: np.ndarray, ends: Sequence[int], rates: Sequence[float], members: np.ndarray) -> np.ndarray:
-        return self.trainer.epoch(order, ends, rates, members)
-
-    def keep(self, members: Sequence[int]) -> None:
-        self.trainer.keep(members)
-
-    def restore(self) -> None:
-        self.trainer.restore()
-
-    def held_out(self, member: int) -> tuple[Tensor, Tensor]:
-        return self.trainer.held_out(member)
-
     def state(self) -> dict[str, Tensor]:
-        return {**self.trainer.state(), "recorded": torch.stack(self.outputs)}
+        return {**super().state(), "recorded": torch.stack(self.outputs)}
 
     def load_state(self, state: Mapping[str, Tensor]) -> None:
         self.outputs = list(state["recorded"])
-        self.trainer.load_state({name: value for name, value in state.items() if name != "recorded"})
+        super().load_state(state)

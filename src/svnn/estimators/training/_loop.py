@@ -176,7 +176,7 @@ class StatefulCallback(Protocol):
         """Restore an earlier training and return its course; or return ``course``. Called before the first epoch."""
 
     def after_epoch(self, course: Course, run: Run) -> None:
-        """Store the training. Called after every epoch but the last one."""
+        """Store the training. Called after every epoch that another one may follow."""
 
     def end(self) -> None:
         """Clean up. Called after a successful fit."""

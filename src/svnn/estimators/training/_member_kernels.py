@@ -11,6 +11,7 @@ All weights of a network lie in one vector θ: filters (F, P), their biases (F,)
 from __future__ import annotations
 
 import math
+from typing import TypeAlias
 
 import numpy as np
 
@@ -30,6 +31,13 @@ from svnn.estimators.training._lanes import (
     total,
 )
 
+Array: TypeAlias = np.ndarray
+#: The shape of a network: P, F, H, the widths of the head, and the slope of its activation.
+Shape: TypeAlias = tuple[int, int, int, Array, Array]
+#: Memory for LANES samples: the layer's output and its derivatives (N, F, LANES), the same of the pooled values and the
+#: layers of the head, one after the other (..., LANES), the derivatives of the loss by these, and sums over the nodes.
+Work: TypeAlias = tuple[Array, Array, Array, Array, Array, Array]
+
 #: The activations: those that are two straight lines, as the slope on the left, and SiLU.
 SLOPES = {"leaky_relu": 0.01, "relu": 0.0, "identity": 1.0, "silu": 2.0}
 SILU = SLOPES["silu"]
@@ -41,7 +49,7 @@ _ROW = 4 * LANES  # bytes
 
 
 @cached_njit(**_INNER)
-def _activate(slope: np.ndarray, values: int, scale: int, rates: int) -> None:
+def _activate(slope: Array, values: int, scale: int, rates: int) -> None:
     if slope[0] == SILU:
         silu(values, scale, rates)
     else:
@@ -49,26 +57,23 @@ def _activate(slope: np.ndarray, values: int, scale: int, rates: int) -> None:
 
 
 @cached_njit(**_INNER)
-def _forward(
-    z: np.ndarray,
-    scale: np.ndarray,
-    theta: np.ndarray,
-    heads: int,
-    widths: np.ndarray,
-    slope: np.ndarray,
-    hidden: np.ndarray,
-    rates: np.ndarray,
-    values: np.ndarray,
-    slopes: np.ndarray,
-) -> None:
-    """Pass LANES samples through the network and keep what the way back needs.
+def _work(n: int, shape: Shape) -> Work:
+    p, f, heads, widths, _ = shape
+    hidden, rates = np.empty((n, f, LANES), np.float32), np.empty((n, f, LANES), np.float32)
+    values, slopes = np.empty((widths.sum(), LANES), np.float32), np.empty((widths.sum(), LANES), np.float32)
+    errors, sums = np.empty_like(values), np.empty((f * p + f + heads + 1, LANES), np.float32)
+    return hidden, rates, values, slopes, errors, sums
 
-    ``z`` (N, P, LANES) are the samples, ``scale`` (N, LANES) what dropout makes of each node; ``hidden`` and ``rates``
-    (N, F, LANES) the layer's output and its derivatives; ``values`` and ``slopes`` (…, LANES) the same of the pooled
-    values and the layers of the head, one after the other, the outputs last.
+
+@cached_njit(**_INNER)
+def _forward(z: Array, scale: Array, theta: Array, shape: Shape, work: Work) -> None:
+    """Pass LANES samples through the network and keep what the way back needs; the outputs are the last ``values``.
+
+    ``z`` (N P, LANES) are the samples, ``scale`` (N, LANES) what dropout makes of each node.
     """
-    n, p, _ = z.shape
-    f = hidden.shape[1]
+    p, f, heads, widths, slope = shape
+    hidden, rates, values, slopes, _, _ = work
+    n = len(hidden)
     parameters, pooled = theta.ctypes.data, values.ctypes.data
     biases, readout = parameters + 4 * f * p, parameters + 4 * (f * p + f)
     clear(heads * f, pooled)
@@ -94,22 +99,11 @@ def _forward(
 
 
 @cached_njit(**_INNER)
-def _backward(
-    z: np.ndarray,
-    theta: np.ndarray,
-    heads: int,
-    widths: np.ndarray,
-    hidden: np.ndarray,
-    rates: np.ndarray,
-    values: np.ndarray,
-    slopes: np.ndarray,
-    errors: np.ndarray,
-    sums: np.ndarray,
-    gradient: np.ndarray,
-) -> None:
+def _backward(z: Array, theta: Array, shape: Shape, work: Work, gradient: Array) -> None:
     """Add the gradient of LANES samples, whose derivatives of the loss stand at the end of ``errors``."""
-    n, p, _ = z.shape
-    f = hidden.shape[1]
+    p, f, heads, widths, _ = shape
+    hidden, rates, values, slopes, errors, sums = work
+    n = len(hidden)
     at, start = len(theta), len(values) - widths[-1]
     base, change = theta.ctypes.data, gradient.ctypes.data
     for layer in range(len(widths) - 2, -1, -1):
@@ -153,7 +147,7 @@ def _backward(
 
 
 @cached_njit(**_INNER)
-def _losses(outputs: np.ndarray, targets: np.ndarray, share: np.ndarray, code: int, errors: np.ndarray) -> float:
+def _losses(outputs: Array, targets: Array, share: Array, code: int, errors: Array) -> float:
     """Return the sum of the losses of LANES samples, each times its share, and set ``errors`` to the derivatives.
 
     The losses are Huber's, the squared, the absolute one, and the cross-entropy, whose targets are the classes.
@@ -189,7 +183,7 @@ def _losses(outputs: np.ndarray, targets: np.ndarray, share: np.ndarray, code: i
 
 
 @cached_njit(**_INNER)
-def _gather(source: np.ndarray, rows: np.ndarray, lanes: np.ndarray) -> None:
+def _gather(source: Array, rows: Array, lanes: Array) -> None:
     """Set ``lanes`` (size, LANES) to rows of ``source`` (t, size), at most LANES, side by side; the rest to zero."""
     if len(rows) < LANES:
         lanes[:] = 0
@@ -201,17 +195,11 @@ def _gather(source: np.ndarray, rows: np.ndarray, lanes: np.ndarray) -> None:
 
 @cached_njit(**_INNER)
 def _step(
-    gradient: np.ndarray,
-    theta: np.ndarray,
-    moments: np.ndarray,
-    average: np.ndarray,
-    rates: np.ndarray,
-    number: int,
-    lr: float,
-    decay: float,
-    weight_decay: float,
+    gradient: Array, state: tuple[Array, ...], rates: Array, number: int, lr: float, optimiser: tuple[float, float]
 ) -> None:
     """Take the step with this number, from 1, of Adam and of the average."""
+    theta, moments, average = state
+    decay, weight_decay = optimiser
     size, root = np.float32(lr / (1 - 0.9**number)), np.float32(1 / math.sqrt(1 - 0.999**number))
     follow = np.float32(1 - min(decay, (1.0 + number) / (10.0 + number)))
     pull, tenth, thousandth, tiny = np.float32(weight_decay), np.float32(0.1), np.float32(0.001), np.float32(1e-8)
@@ -225,55 +213,43 @@ def _step(
 
 @cached_njit(**_FAST)
 def train_epoch(
-    signals: np.ndarray,
-    targets: np.ndarray,
-    weight: np.ndarray,
-    order: np.ndarray,
-    ends: np.ndarray,
-    draws: np.ndarray,
-    threshold: int,
-    members: np.ndarray,
-    theta: np.ndarray,
-    moments: np.ndarray,
-    average: np.ndarray,
-    rates: np.ndarray,
-    learning: np.ndarray,
+    data: tuple[Array, Array, Array],
+    batches: tuple[Array, Array, Array],
+    dropout: tuple[Array, int],
+    members: Array,
+    state: tuple[Array, Array, Array],
+    rates: Array,
     n_steps: int,
-    decay: float,
-    weight_decay: float,
-    p: int,
-    f: int,
-    heads: int,
-    widths: np.ndarray,
-    slope: np.ndarray,
+    optimiser: tuple[float, float],
+    shape: Shape,
     loss: int,
-    totals: np.ndarray,
+    totals: Array,
 ) -> None:
     """Take a step for some members and every batch, and add the losses of the batches, times their rows, to ``totals``.
 
     Parameters
     ----------
-    signals : (t, N P); targets : (t, n_outputs); weight : (t,)
-    order : the rows in the order of this epoch; ends : where in it the batches end
-    draws : (some members, rows, at least N); a node is left out of a sample where its draw is below ``threshold``
+    data : signals (t, N P), targets (t, n_outputs) and weights (t,)
+    batches : the rows in the order of this epoch, where in it the batches end, and the learning rate of each
+    dropout : draws (some members, rows, at least N); a node is left out of a sample where its draw is below the threshold
     members : the members to train
-    theta, average : (members, D); moments : (members, 2, D), Adam's running means. They change.
-    rates : (D,) multiples of the learning rate; learning : the learning rate of every batch
+    state : weights (members, D), Adam's running means (members, 2, D), average of the weights (members, D). They change.
+    rates : (D,) multiples of the learning rate
     n_steps : the number of steps taken before
+    optimiser : the decay of the average, and of the weights
     """
-    n = signals.shape[1] // p
-    n_values, n_outputs = widths.sum(), widths[-1]
-    last = n_values - n_outputs
+    (signals, targets, weight), (order, ends, learning), (draws, threshold) = data, batches, dropout
+    theta, moments, average = state
+    n, outputs = signals.shape[1] // shape[0], -shape[3][-1]
     most = 0
     for batch in range(len(ends)):
         most = max(most, ends[batch] - (ends[batch - 1] if batch else 0))
     blocks = (most + LANES - 1) // LANES
-    z, y = np.empty((blocks, n * p, LANES), np.float32), np.empty((blocks, targets.shape[1], LANES), np.float32)
+    z = np.empty((blocks, signals.shape[1], LANES), np.float32)
+    y = np.empty((blocks, targets.shape[1], LANES), np.float32)
     share, scale = np.empty((blocks, LANES), np.float32), np.ones((n, LANES), np.float32)
-    hidden, derivative = np.empty((n, f, LANES), np.float32), np.empty((n, f, LANES), np.float32)
-    values, slopes = np.empty((n_values, LANES), np.float32), np.empty((n_values, LANES), np.float32)
-    errors, sums = np.empty((n_values, LANES), np.float32), np.empty((f * p + f + heads + 1, LANES), np.float32)
-    gradient = np.empty(theta.shape[1], np.float32)
+    work, gradient = _work(n, shape), np.empty(theta.shape[1], np.float32)
+    values, errors = work[2], work[4]
     drops = draws.shape[1] > 0
     kept = np.float32(65536.0 / (32768 - threshold))
     start = 0
@@ -299,48 +275,25 @@ def train_epoch(
                     for k in range(min(LANES, end - first)):
                         for node in range(n):
                             scale[node, k] = kept if draws[index, first + k, node] >= threshold else np.float32(0)
-                signal = z[block].reshape(n, p, LANES)
-                _forward(signal, scale, theta[member], heads, widths, slope, hidden, derivative, values, slopes)
-                found = _losses(values[last:], y[block], share[block], loss, errors[last:])
+                _forward(z[block], scale, theta[member], shape, work)
+                found = _losses(values[outputs:], y[block], share[block], loss, errors[outputs:])
                 totals[index] += found * (end - start)
-                _backward(
-                    signal, theta[member], heads, widths, hidden, derivative, values, slopes, errors, sums, gradient
-                )
-            _step(
-                gradient,
-                theta[member],
-                moments[member],
-                average[member],
-                rates,
-                n_steps + batch + 1,
-                learning[batch],
-                decay,
-                weight_decay,
-            )
+                _backward(z[block], theta[member], shape, work, gradient)
+            own = theta[member], moments[member], average[member]
+            _step(gradient, own, rates, n_steps + batch + 1, learning[batch], optimiser)
         start = end
 
 
 @cached_njit(**_FAST)
-def evaluate(
-    signals: np.ndarray,
-    theta: np.ndarray,
-    p: int,
-    f: int,
-    heads: int,
-    widths: np.ndarray,
-    slope: np.ndarray,
-    outputs: np.ndarray,
-) -> None:
+def evaluate(signals: Array, theta: Array, shape: Shape, outputs: Array) -> None:
     """Set ``outputs`` (t, n_outputs) to those of one member for ``signals`` (t, N P)."""
-    n = signals.shape[1] // p
-    n_values = widths.sum()
-    z, scale = np.empty((n * p, LANES), np.float32), np.ones((n, LANES), np.float32)
-    hidden, derivative = np.empty((n, f, LANES), np.float32), np.empty((n, f, LANES), np.float32)
-    values, slopes = np.empty((n_values, LANES), np.float32), np.empty((n_values, LANES), np.float32)
+    n = signals.shape[1] // shape[0]
+    z, scale, work = np.empty((signals.shape[1], LANES), np.float32), np.ones((n, LANES), np.float32), _work(n, shape)
+    values = work[2]
     for start in range(0, len(signals), LANES):
         some = np.arange(start, min(start + LANES, len(signals)))
         _gather(signals, some, z)
-        _forward(z.reshape(n, p, LANES), scale, theta, heads, widths, slope, hidden, derivative, values, slopes)
+        _forward(z, scale, theta, shape, work)
         for k in range(len(some)):
-            for j in range(widths[-1]):
-                outputs[start + k, j] = values[n_values - widths[-1] + j, k]
+            for j in range(outputs.shape[1]):
+                outputs[start + k, j] = values[len(values) - outputs.shape[1] + j, k]

@@ -1,15 +1,18 @@
+"""Modules that are trained by torch: batches, realisations of a shift, and the average of the weights."""
+
 from __future__ import annotations
+
+from dataclasses import replace
 
 import pytest
 import torch
 from torch import nn
 
-from svnn.estimators.training import LOSSES, Batch, ModuleTrainer, Optimiser, Shifts, Validation, batch_rows, train
-from svnn.estimators.training._loop import constant
+from svnn.estimators.training import LOSSES, Batch, ModuleTrainer, Optimiser, Shifts, Training, batch_rows, train
 from svnn.estimators.training._module_trainer import WeightAverage
 
 OPTIMISER = Optimiser(weight_decay=0.0, averaging=0.0)
-OPTIONS = {"lr": 0.1, "schedule": constant, "max_epochs": 3, "patience": 100, "batch_size": 4}
+TRAINING = Training(lr=0.1, schedule="constant", max_epochs=3, patience=100, batch_size=4)
 
 
 @pytest.mark.parametrize("gather_bytes", [0, 2**28])
@@ -23,9 +26,9 @@ def test_batches_cover_every_row_once_and_never_end_in_a_single_row(monkeypatch,
             return output[:, 0]
 
         numbers = torch.arange(n)
-        data = Batch(numbers.view(n, 1, 1).float(), numbers, torch.ones(1, n))
+        data = Batch(numbers.view(n, 1, 1).float(), numbers, torch.ones(n))
         trainer = ModuleTrainer([Recorder()], loss, data, None, Shifts(None), OPTIMISER, [None])
-        train(trainer, n, **{**OPTIONS, "max_epochs": 1, "batch_size": size})
+        train(trainer, n, replace(TRAINING, max_epochs=1, batch_size=size))
         assert sorted(row for part in seen for row in part) == list(range(n))
         assert min(len(part) for part in seen) > 1
 
@@ -46,12 +49,12 @@ class Recorder(nn.Module):
 def run(resample):
     module, counter = Recorder(), iter(range(1000))
     x, y = torch.randn(8, 1, 1), torch.randn(8, 1)
-    validation = Validation(Batch(x, y, torch.ones(8)), [None])
+    validation = Batch(x, y, torch.ones(8))
     shifts = Shifts("fixed", resample, lambda: next(counter), n_shifts=2)
-    data = Batch(x, y, torch.ones(1, 8))
+    data = Batch(x, y, torch.ones(8))
     loss = LOSSES["squared"]
     trainer = ModuleTrainer([module], lambda o, y: loss(o, y).mean(-1), data, validation, shifts, OPTIMISER, [None])
-    train(trainer, 8, **OPTIONS)
+    train(trainer, 8, TRAINING)
     assert all(shift == "fixed" for training, shift in module.calls if not training)
     return [shift for training, shift in module.calls if training]
 
