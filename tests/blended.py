@@ -8,15 +8,13 @@ from contextlib import contextmanager
 import numpy as np
 import pytest
 
-from svnn.estimators._member_training import MemberTraining
+from svnn.estimators import _blend, _members
 
 
 @contextmanager
 def every_part_counts() -> Iterator[None]:
     """Give all parts the same weight, and a network four fifths of its outputs, whatever held-out rows say."""
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(MemberTraining, "_trusted_shares", lambda self, held, data: np.full(len(self._teams(data)), 0.8))
-        patch.setattr(
-            MemberTraining, "_part_weights", lambda self, held: np.ones(len(held.outputs)) / len(held.outputs)
-        )
+        patch.setattr(_members, "_share", lambda model, data, held: 0.8)
+        patch.setattr(_blend, "with_doubt", lambda weights, prior, n_rows: np.full(len(weights), 1 / len(weights)))
         yield

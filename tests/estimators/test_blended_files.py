@@ -43,7 +43,7 @@ def test_a_stored_blend_is_the_same(kind, columns, path):
     assert again.blend_ == model.blend_ and "linear" in again.blend_
     for name in ("weights", "linear_weight", "linear_bias"):
         assert torch.equal(getattr(again.module_, name), getattr(model.module_, name))
-    np.testing.assert_array_equal(again._output(signals), model._output(signals))
+    np.testing.assert_array_equal(again._outputs(signals), model._outputs(signals))
     np.testing.assert_array_equal(again.on(np.eye(4)).predict(signals), model.on(np.eye(4)).predict(signals))
 
 
@@ -61,9 +61,9 @@ def test_members_of_older_files_count_alike(whole, path):
     model = load(path, device="cpu")
     assert model.blend_ == {"with edges": 1.0} and model.module_.linear_weight is None
     np.testing.assert_allclose(model.module_.weights, 0.25)
-    outputs = model._output(X)
+    outputs = model._outputs(X)
     assert len(outputs) == 4
-    np.testing.assert_allclose(model.predict(X), model._targets.decode(outputs.mean(0)), rtol=1e-10)
+    np.testing.assert_allclose(model.predict(X), model.fitted_.targets.decode(outputs.mean(0)), rtol=1e-10)
     mean, std = model.predict(X, return_std=True)
     assert np.isfinite(mean).all() and (std > 0).all()
     model.save(path)  # as a file of today

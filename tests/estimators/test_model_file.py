@@ -166,7 +166,7 @@ def test_estimators_of_users_and_files_without_one(path):
         """A covariance that no file can name."""
 
     model = SVNNRegressor(covariance=Mine(), **QUICK).fit(X, X[:, 0])
-    model.set_params(covariance="precomputed", shift=model.covariance_).save(path)
+    model.set_params(covariance=model.covariance_).save(path)
     assert svnn.load(path).covariance_estimator_ is None
     regressor().save(path)
     tensors, header = read(path)
@@ -178,7 +178,7 @@ def test_estimators_of_users_and_files_without_one(path):
 def test_matrices_that_torch_does_not_take_as_they_are(path):
     C = np.corrcoef(X.T)
     for shift in (C[::-1, ::-1], C.astype(">f8"), np.asfortranarray(C)):
-        model = copy.copy(regressor()).set_params(covariance="precomputed", shift=shift)
+        model = copy.copy(regressor()).set_params(covariance=shift)
         model.save(path)
         np.testing.assert_array_equal(svnn.load(path).shift, shift)
 

@@ -9,7 +9,8 @@ from sklearn.model_selection import cross_val_score
 
 import svnn
 from svnn import SVNNClassifier, SVNNRegressor
-from svnn.estimators._row_covariances import RowMatrices
+from svnn.estimators._per_sample import RowMatrices
+from svnn.estimators.callbacks import Checkpoint
 from svnn.nn import SVNN
 from svnn.operators import BatchedOperator
 
@@ -36,7 +37,7 @@ def series(t=30, seed=0):
 def by_hand(model, Z, matrices):
     """The prediction of every row by itself, on its own matrix."""
     networks = model.module_.networks if hasattr(model.module_, "networks") else [model.module_]
-    scale = model._trained_with["scale"]
+    scale = model.shift_.scale
     found = []
     for z, C in zip(Z, matrices, strict=True):
         shift = svnn.as_operator(C).normalized(scale)
@@ -55,12 +56,12 @@ def test_matrices_of_rows_carry_what_the_table_does_not(data):
     assert score > 0.6 > SVNNRegressor(**settings).fit(noise[:60], y[:60]).score(noise[60:], y[60:]) + 0.3
 
 
-@pytest.mark.parametrize("options", [{}, {"hidden": (3, 3)}, {"batch_norm": True}, {"members": 1}, {"cache_bytes": 0}])
+@pytest.mark.parametrize("options", [{}, {"hidden": (3, 3)}, {"batch_norm": True}, {"members": 1}, {"schedule": "constant"}])
 def test_a_batch_is_what_a_loop_over_its_rows_is(data, options):
     X, y, shift = data
-    model = SVNNRegressor(**FAST | options, blend=False).fit(X[:40], y[:40], shift=shift[:40])
-    Z = model._standardizer(X[40:50])
-    outputs = model._output(X[40:50], shift=shift[40:50])
+    model = SVNNRegressor(**FAST | options, shrink=False).fit(X[:40], y[:40], shift=shift[:40])
+    Z = model.fitted_.standardizer(X[40:50])
+    outputs = model._outputs(X[40:50], shift=shift[40:50])
     np.testing.assert_allclose(outputs, by_hand(model, Z, shift[40:50]), rtol=1e-6, atol=1e-9)
 
 
@@ -88,7 +89,7 @@ def test_covariances_of_samples_are_those_of_their_values():
     X, y = series()
     model = SVNNRegressor(**FAST, covariance_per="sample", covariance="sample").fit(X, y)
     found = model.row_covariances(X[:3])
-    Z = model._standardizer(X[:3])
+    Z = model.fitted_.standardizer(X[:3])
     for C, z in zip(found, Z, strict=True):
         np.testing.assert_allclose(C, np.cov(z, bias=True), atol=1e-10)
     given = SVNNRegressor(**FAST).fit(X, y, shift=model.row_covariances(X))
@@ -101,7 +102,7 @@ def test_covariances_of_groups_are_shared():
     groups = np.repeat(["a", "b", "c"], 10)
     model = SVNNRegressor(**FAST, covariance_per="group", covariance="sample").fit(X, y, groups=groups)
     found = model.row_covariances(X, groups=groups)
-    Z = model._standardizer(X)
+    Z = model.fitted_.standardizer(X)
     np.testing.assert_allclose(found[12], np.cov(Z[10:20].transpose(1, 0, 2).reshape(N, -1), bias=True), atol=1e-10)
     np.testing.assert_array_equal(found[10], found[19])
     assert model.predict(X[:10], groups=groups[:10]).shape == (10,)
@@ -119,7 +120,7 @@ def test_thresholds_act_on_every_row():
 
 def test_what_set_params_changes_is_not_fitted(tmp_path):
     X, y = series()
-    model = SVNNRegressor(**FAST, blend=False, covariance_per="sample", covariance=svnn.HardThreshold(density=0.3)).fit(
+    model = SVNNRegressor(**FAST, shrink=False, covariance_per="sample", covariance=svnn.HardThreshold(density=0.3)).fit(
         X, y
     )
     before = model.predict(X)
@@ -213,10 +214,8 @@ def test_another_covariance_for_all_rows(data):
         ),
         ({"covariance_per": "group"}, {}, 'covariance_per="group" needs groups='),
         ({"covariance_per": "sample", "use": "precision"}, {}, "uses the covariances themselves"),
-        ({"covariance_per": "sample", "covariance": "precomputed", "shift": np.eye(N)}, {}, "leave one of them out"),
+        ({"covariance_per": "sample", "covariance": np.eye(N)}, {}, "but covariance= is a matrix"),
         ({"covariance_per": "sample", "covariance": "acv", "resample": "epoch"}, {}, "draws others"),
-        ({"covariance_per": "sample", "halflife": 5}, {}, "leave halflife out"),
-        ({"halflife": 5}, {"shift": np.tile(np.eye(N), (30, 1, 1))}, "shift= has one covariance for each row"),
         ({"covariance_per": "row"}, {}, "covariance_per"),
     ],
 )
@@ -245,19 +244,19 @@ def test_requests_that_do_not_fit_the_model_are_said(data):
         model.report(X, y, "never.html")
 
 
-def test_a_killed_fit_goes_on_with_its_matrices(data, tmp_path):
+def test_a_killed_fit_is_resumed_with_its_matrices(data, tmp_path):
     X, y, shift = data
-    settings = FAST | {"checkpoint": tmp_path / "state", "checkpoint_seconds": 0}
+    saved = Checkpoint(tmp_path / "state", seconds=0)
 
     def stop(record):
         if record["epoch"] == 2:
             raise KeyboardInterrupt
 
     with pytest.raises(KeyboardInterrupt):
-        SVNNRegressor(**settings, callbacks=[stop]).fit(X, y, shift=shift)
+        SVNNRegressor(**FAST, callbacks=[saved, stop]).fit(X, y, shift=shift)
     with pytest.raises(ValueError, match="state"):
-        SVNNRegressor(**settings).fit(X, y, shift=shift[::-1])
-    resumed = SVNNRegressor(**settings).fit(X, y, shift=shift)
+        SVNNRegressor(**FAST, callbacks=[saved]).fit(X, y, shift=shift[::-1])
+    resumed = SVNNRegressor(**FAST, callbacks=[saved]).fit(X, y, shift=shift)
     whole = SVNNRegressor(**FAST).fit(X, y, shift=shift)
     np.testing.assert_array_equal(resumed.predict(X, shift=shift), whole.predict(X, shift=shift))
 

@@ -44,7 +44,7 @@ def path(tmp_path):
         {"covariance": RCV(p=0.25), "resample": "epoch"},
         {"covariance": LedoitWolf(assume_centered=True)},
         {"covariance": "graphical_lasso", "use": "precision"},
-        {"covariance": "precomputed", "shift": np.eye(5)},
+        {"covariance": np.eye(5)},
         {"hidden": [8, 8], "readout": "mean", "standardize": False},
         {"readout": "flatten", "mlp": (), "batch_norm": False},
         {"callbacks": [print]},
@@ -137,14 +137,14 @@ def test_a_foreign_covariance_class_says_what_to_do(X, path):
     model = SVNNRegressor(covariance=Mine(), **QUICK).fit(X, X[:, 0])
     with pytest.raises(ValueError, match='covariance="precomputed"'):
         model.save(path)
-    model.set_params(covariance="precomputed", shift=model.covariance_).save(path)
+    model.set_params(covariance=model.covariance_).save(path)
     np.testing.assert_array_equal(svnn.load(path).predict(X), model.predict(X))
 
 
 def test_shifts_of_every_kind_can_be_stored(X, path):
     C = np.corrcoef(X.T)
     for shift in (C, svnn.as_operator(C), pd.DataFrame(C), torch.tensor(C), sp.csr_array(C)):
-        model = SVNNRegressor(covariance="precomputed", shift=shift, **QUICK).fit(X, X[:, 0])
+        model = SVNNRegressor(covariance=shift, **QUICK).fit(X, X[:, 0])
         other = model.on(shift)
         for each in (model, other):
             assert isinstance(each.covariance_, (np.ndarray, sp.csr_array))

@@ -123,7 +123,7 @@ def test_wide_data_in_every_mode(rng):
 def test_a_shift_of_inference_tensors(data):
     with torch.inference_mode():
         shift = torch.eye(6)
-    model = SVNNRegressor(covariance="precomputed", shift=shift, max_epochs=2, random_state=0)
+    model = SVNNRegressor(covariance=shift, max_epochs=2, random_state=0)
     plain = clone(model).set_params(shift=np.eye(6, dtype=np.float32))
     np.testing.assert_array_equal(model.fit(*data).predict(data[0]), plain.fit(*data).predict(data[0]))
 

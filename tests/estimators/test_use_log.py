@@ -37,7 +37,7 @@ def model(data):
 def test_the_logarithm_is_the_default_up_to_1000_features(n, use, order, rng):
     X = rng.standard_normal((12, n))
     model = SVNNRegressor(hidden=(1,), mlp=(), **QUICK | {"max_epochs": 1, "covariance": "hard"}).fit(X, X[:, 0])
-    assert model._as_trained("use") == use and model.module_.order == order
+    assert model.shift_.use == use and model.module_.order == order
     assert np.isfinite(model.predict(X)).all()
 
 
@@ -47,8 +47,8 @@ def test_the_logarithm_is_the_default_up_to_1000_features(n, use, order, rng):
         ({}, "log"),
         ({"use": "covariance"}, "covariance"),
         ({"covariance": "graphical_lasso", "use": "precision"}, "precision"),
-        ({"covariance": "precomputed", "shift": np.eye(8)}, "covariance"),
-        ({"covariance": "precomputed", "shift": np.eye(8), "use": "log"}, "log"),
+        ({"covariance": np.eye(8)}, "covariance"),
+        ({"covariance": np.eye(8), "use": "log"}, "log"),
         ({"covariance": "acv", "resample": "epoch"}, "covariance"),
         ({"covariance": "acv", "resample": "forward"}, "covariance"),
         ({"covariance": "acv", "resample": "shift"}, "covariance"),
@@ -59,7 +59,7 @@ def test_the_logarithm_is_the_default_up_to_1000_features(n, use, order, rng):
 )
 def test_where_the_logarithm_is_used(options, use, data):
     model = SVNNRegressor(**QUICK | options).fit(*data)
-    assert model._as_trained("use") == use
+    assert model.shift_.use == use
     assert model.module_.order == (5 if use == "log" else 2)
     assert model.use == options.get("use", "auto") and model.order == "auto"  # parameters stay as they were given
 
@@ -82,7 +82,7 @@ def test_the_shift_is_the_logarithm_of_the_covariance_of_unit_norm(model, data):
     C = Z.T @ Z / len(Z)
     np.testing.assert_allclose(model.covariance_, C, atol=1e-12)
     norm = np.linalg.norm(C, 2)
-    assert model._scale == pytest.approx(norm) and model.operator_.scale == 1
+    assert model.shift_.scale == pytest.approx(norm) and model.operator_.scale == 1
     np.testing.assert_allclose(model.operator_.to_dense().numpy(), log_covariance(C / norm), atol=1e-5)
     assert model.operator_.norm() == pytest.approx(1, abs=1e-4)
 
@@ -102,7 +102,7 @@ def test_the_own_covariance_changes_no_prediction(covariance, data):
 def test_a_shift_of_ones_own_is_the_covariance_that_is_estimated(data):
     X, y = data
     estimated = SVNNRegressor(use="log", **QUICK | {"validation_fraction": 0.0}).fit(X, y)
-    options = QUICK | {"covariance": "precomputed", "shift": estimated.covariance_, "validation_fraction": 0.0}
+    options = QUICK | {"covariance": estimated.covariance_, "validation_fraction": 0.0}
     given = SVNNRegressor(use="log", **options).fit(X, y)
     np.testing.assert_allclose(given.predict(X), estimated.predict(X), rtol=1e-5, atol=1e-6)
     plain = SVNNRegressor(**options).fit(X, y)
@@ -116,7 +116,7 @@ def test_the_scale_of_training_is_that_of_another_matrix(model, data):
     X, _ = data
     C = model.covariance_
     other = model.on(0.5 * C)
-    np.testing.assert_allclose(other.operator_.to_dense().numpy(), log_covariance(0.5 * C / model._scale), atol=1e-5)
+    np.testing.assert_allclose(other.operator_.to_dense().numpy(), log_covariance(0.5 * C / model.shift_.scale), atol=1e-5)
     assert abs(other.predict(X) - model.predict(X)).max() > 1e-3
 
 
@@ -127,7 +127,7 @@ def test_on_more_features_with_the_mean_readout(data, rng):
     other = model.on("sample", X=Y)
     C = np.corrcoef(Y.T)
     np.testing.assert_allclose(other.operator_.to_dense().numpy(), log_covariance(C / np.linalg.norm(C, 2)), atol=1e-4)
-    assert other._scale == pytest.approx(np.linalg.norm(C, 2)) and other.predict(Y).shape == (50,)
+    assert other.shift_.scale == pytest.approx(np.linalg.norm(C, 2)) and other.predict(Y).shape == (50,)
 
 
 def test_realisations_are_drawn_in_training_and_their_logarithms_are_used(data, monkeypatch):
@@ -151,7 +151,7 @@ def test_a_model_of_the_logarithm_can_be_stored(kind, data, tmp_path):
     np.testing.assert_array_equal(again.predict(X), model.predict(X))
     C = 0.7 * model.covariance_ + 0.3 * np.eye(8)
     np.testing.assert_array_equal(again.on(C).predict(X), model.on(C).predict(X))
-    assert again._as_trained("use") == "log" and again._scale == model._scale
+    assert again.shift_.use == "log" and again.shift_.scale == model.shift_.scale
 
 
 def test_what_set_params_changes_later_is_not_what_was_trained(data):
@@ -180,13 +180,13 @@ def test_the_response_at_an_eigenvalue_is_the_filter_on_its_eigenvector(model):
                 filtered = (layer(x, shift) - layer.bias)[0].numpy()
             scale = float(np.abs(layer.weight.detach().numpy()).sum(0).max())
             np.testing.assert_allclose(filtered, vector[:, None] * own, atol=1e-5 * scale)
-            assert value == pytest.approx(model._scale * 10 ** (8 * (log_eigenvalues(value / model._scale) - 1)))
+            assert value == pytest.approx(model.shift_.scale * 10 ** (8 * (log_eigenvalues(value / model.shift_.scale) - 1)))
 
 
 def test_the_response_by_hand(model):
     lam = np.array([[0.0, 1e-3], [0.5, 2.0]])
     taps = model.module_.networks[1].filters[0].weight.detach().numpy().astype(np.float64)
-    r = np.clip(1 + np.log10(np.maximum(lam / model._scale, 1e-300)) / 8, 0, None)
+    r = np.clip(1 + np.log10(np.maximum(lam / model.shift_.scale, 1e-300)) / 8, 0, None)
     expected = np.einsum("kgf,kij->ijgf", taps, np.stack([r**k for k in range(6)]))
     np.testing.assert_allclose(network_response(model, lam)[0][..., 8:], expected, rtol=1e-6, atol=1e-6)
 
@@ -203,7 +203,7 @@ def changed(rng, C, trial):
 def test_the_certificate_is_above_the_truth(kind, data, rng):
     X, y = data
     model = kind(**QUICK | {"max_epochs": 20}).fit(X, y if kind is SVNNRegressor else y > 0)
-    outputs = (lambda m: m.predict(X)[:, None]) if kind is SVNNRegressor else (lambda m: m._output(X)[0])
+    outputs = (lambda m: m.predict(X)[:, None]) if kind is SVNNRegressor else (lambda m: m._outputs(X)[0])
     for trial in range(12):
         C_hat = changed(rng, model.covariance_, trial)
         other = model.on(C_hat)
@@ -211,14 +211,14 @@ def test_the_certificate_is_above_the_truth(kind, data, rng):
         moved = np.linalg.norm(outputs(other) - outputs(model), axis=1)
         assert (moved <= bound.per_sample).all() and moved.max() > 0
         assert np.linalg.norm(other.embed(X) - model.embed(X), axis=(1, 2)).max() <= bound.embedding
-        assert bound.scale == model._scale
+        assert bound.scale == model.shift_.scale
 
 
 def test_the_certificate_counts_the_change_of_the_logarithm(data):
     """One filter h0 + h1 L and a linear head: the bound on the filters is h1 times the change of L."""
     model = SVNNRegressor(hidden=(1,), activation="identity", order=1, mlp=(), heads=1, **QUICK).fit(*data)
     C, C_hat = model.covariance_, 0.5 * model.covariance_ + 0.5 * np.eye(8)
-    difference = log_covariance(C_hat / model._scale) - log_covariance(C / model._scale)
+    difference = log_covariance(C_hat / model.shift_.scale) - log_covariance(C / model.shift_.scale)
     tap = float(model.module_.filters[0].weight[1].detach())
     bound = certificate(model, C, C_hat)
     assert bound.layers[0].change == pytest.approx(abs(tap) * np.linalg.norm(difference, 2), rel=1e-4)
@@ -235,7 +235,7 @@ def test_single_precision_data_give_nearly_the_same_shift(data):
     X = X.astype(np.float32)
     single = SVNNRegressor(**QUICK).fit(X, y)
     double = SVNNRegressor(**QUICK).fit(X.astype(np.float64), y)
-    assert np.linalg.eigvalsh(double.covariance_ / double._scale)[0] < 1e-6
+    assert np.linalg.eigvalsh(double.covariance_ / double.shift_.scale)[0] < 1e-6
     np.testing.assert_allclose(single.operator_.to_dense().numpy(), double.operator_.to_dense().numpy(), atol=1e-3)
     np.testing.assert_allclose(single.predict(X), double.predict(X), rtol=0, atol=1e-2 * y.std())
 
@@ -244,12 +244,12 @@ def test_single_precision_data_give_nearly_the_same_shift(data):
 def test_the_unit_of_a_shift_of_ones_own_does_not_matter(unit, data):
     X, y = data
     C = np.cov(X.T)
-    options = QUICK | {"covariance": "precomputed", "use": "log"}
-    plain, other = (SVNNRegressor(shift=factor * C, **options).fit(X, y) for factor in (1.0, unit))
+    options = {name: value for name, value in QUICK.items() if name != "covariance"} | {"use": "log"}
+    plain, other = (SVNNRegressor(covariance=factor * C, **options).fit(X, y) for factor in (1.0, unit))
     np.testing.assert_allclose(other.predict(X), plain.predict(X), rtol=1e-3, atol=1e-4)
 
 
 def test_a_zero_covariance_is_the_zero_shift(data):
     X, y = data
-    model = SVNNRegressor(**QUICK | {"covariance": "precomputed", "shift": np.zeros((8, 8)), "use": "log"}).fit(X, y)
+    model = SVNNRegressor(**QUICK | {"covariance": np.zeros((8, 8)), "use": "log"}).fit(X, y)
     assert not model.operator_.to_dense().any() and np.isfinite(model.predict(X)).all()

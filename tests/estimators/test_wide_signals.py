@@ -40,11 +40,11 @@ def problem():
 @pytest.mark.parametrize("node_dropout", [0.0, 0.2])
 def test_stacked_networks_train_in_the_eigenbasis_as_modules_do(node_dropout, used, monkeypatch):
     X, y = problem()
-    model = SVNNClassifier(**SETTINGS, node_dropout=node_dropout, blend=False).fit(X, y)
+    model = SVNNClassifier(**SETTINGS, node_dropout=node_dropout, shrink=False).fit(X, y)
     assert set(used) == {(StackedTrainer, SpectralSignals)}
     used.clear()
     monkeypatch.setattr(_member_training.Plan, "of", classmethod(lambda *arguments: None))
-    modules = SVNNClassifier(**SETTINGS, node_dropout=node_dropout, blend=False).fit(X, y)
+    modules = SVNNClassifier(**SETTINGS, node_dropout=node_dropout, shrink=False).fit(X, y)
     assert set(used) == {(ModuleTrainer, SpectralSignals)}
     np.testing.assert_allclose(model.history_["train_loss"], modules.history_["train_loss"], rtol=1e-4)
     np.testing.assert_allclose(model.predict_proba(X), modules.predict_proba(X), atol=1e-3)
@@ -52,7 +52,7 @@ def test_stacked_networks_train_in_the_eigenbasis_as_modules_do(node_dropout, us
 
 def test_rows_of_validation_data_are_evaluated_in_the_eigenbasis(used):
     X, y = problem()
-    model = SVNNClassifier(**SETTINGS, blend=False).fit(X[:45], y[:45], validation_data=(X[45:], y[45:]))
+    model = SVNNClassifier(**SETTINGS, shrink=False).fit(X[:45], y[:45], validation_data=(X[45:], y[45:]))
     assert set(used) == {(StackedTrainer, SpectralSignals)}
     best = np.min(model.history_["valid_loss"])
     chosen = -np.log(model.predict_proba(X[45:])[np.arange(15), y[45:]]).mean()
@@ -62,10 +62,10 @@ def test_rows_of_validation_data_are_evaluated_in_the_eigenbasis(used):
 @pytest.mark.skipif(load("svnn.estimators.training._member_kernels") is None, reason="there are no compiled kernels")
 def test_the_kernel_trains_wide_signals_as_stacked_networks_do(used, monkeypatch):
     X, y = problem()
-    stacked = SVNNClassifier(**SETTINGS, node_dropout=0.0, blend=False).fit(X, y)
+    stacked = SVNNClassifier(**SETTINGS, node_dropout=0.0, shrink=False).fit(X, y)
     used.clear()
     monkeypatch.setattr(_member_training, "_MOST_COMPILED", 100)
-    kernel = SVNNClassifier(**SETTINGS, node_dropout=0.0, blend=False).fit(X, y)
+    kernel = SVNNClassifier(**SETTINGS, node_dropout=0.0, shrink=False).fit(X, y)
     assert {kind for kind, _ in used} == {CompiledTrainer}
     np.testing.assert_allclose(kernel.history_["train_loss"], stacked.history_["train_loss"], rtol=1e-4)
     np.testing.assert_allclose(kernel.predict_proba(X), stacked.predict_proba(X), atol=1e-3)

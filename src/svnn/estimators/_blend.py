@@ -3,18 +3,16 @@
 from __future__ import annotations
 
 import copy
-import inspect
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Mapping
+from dataclasses import replace
 from pathlib import Path
 from typing import Any, ClassVar, Self, cast
 
 import numpy as np
-import scipy.sparse as sp
 import torch
 from numpy.typing import ArrayLike
 from sklearn.base import ClassifierMixin, RegressorMixin, clone, is_classifier
-from sklearn.utils import Tags, _safe_indexing
+from sklearn.utils import Tags
 from sklearn.utils.metaestimators import _BaseComposition
 from sklearn.utils.validation import check_consistent_length, check_is_fitted, validate_data
 
@@ -22,62 +20,53 @@ from svnn._parameters import Rule, anything, boolean, check_parameters, integer,
 from svnn._summary import FittedSummary
 from svnn._types import ColumnLike, CovarianceLike, DataLike, MatrixLike, RandomState
 from svnn._validation import at_once
-from svnn.estimators._base import BaseSVNN
-from svnn.estimators._blend_weights import blend_in_words, class_weights, number_weights, with_doubt
+from svnn.estimators._blend_parts import (
+    BlendFitted,
+    default_parts,
+    fit_part,
+    held_out_by_caller,
+    held_out_by_parts,
+    member_variance,
+    needs,
+    noise_around,
+    part_weights,
+    predictions,
+    reads_covariance,
+    some_rows,
+    variance_between,
+)
+from svnn.estimators._blend_weights import blend_in_words
 from svnn.estimators._classifier import SVNNClassifier
-from svnn.estimators._data import check_sample_weight, check_signals, member_folds, relative, with_class_weight
-from svnn.estimators._linear import LinearClassifier, LinearRegressor, is_small_enough
+from svnn.estimators._data import check_sample_weight, check_signals, relative
+from svnn.estimators._linear import LinearClassifier, LinearRegressor
 from svnn.estimators._model_file import PathLike
-from svnn.estimators._noise import Noise, learn_noise
 from svnn.estimators._per_sample import check_no_shift
 from svnn.estimators._regressor import SVNNRegressor
 from svnn.estimators._summary import network_facts
 from svnn.estimators._units import LabelTargets, NumberTargets, Targets, check_targets
-from svnn.estimators.training import LOSSES, plain_torch
+from svnn.estimators.training import plain_torch
 from svnn.functional._array import generator
 
-#: Held-out rows from which on they say how much the parts count.
-_FEWEST_HELD_OUT = 4
-#: Members of a part, at least: with several they hold out the same rows as the members of other parts.
-_FEWEST_MEMBERS = 2
 #: Training rows by which the members' agreement is measured.
 _AGREEMENT_ROWS = 1000
-_TINY = 1e-12
-
-
-@dataclass(frozen=True)
-class BlendFitted:
-    """What a blend has learned: its fitted parts, their weights, and the units of what is predicted.
-
-    ``out_of_fold`` holds the weighted predictions, or probabilities, for the rows that all parts held out, and NaN for
-    the others; ``noise`` says how far targets lie from predictions, in standardised units.
-    """
-
-    parts: dict[str, Any]
-    blend: dict[str, float]
-    targets: Targets
-    out_of_fold: np.ndarray | None = None
-    noise: Noise | None = None
 
 
 class _Blend(FittedSummary, _BaseComposition):
     """Base of :class:`BlendRegressor` and :class:`BlendClassifier`: all that does not depend on what is predicted."""
 
     _rules: ClassVar[dict[str, Rule]] = {
-        "parts": anything('"auto", an S-VNN or list of (name, estimator)'),
+        "parts": anything('"auto", S-VNN or list of (name, estimator)'),
         "cv": integer(2),
         "random_state": seed(),
         "verbose": boolean(),
     }
     _are_labels: ClassVar[bool]
-    _network_type: ClassVar[Any]
-    _linear_type: ClassVar[Any]
+    _network: ClassVar[Any]
+    _linear: ClassVar[Any]
 
     fitted_: BlendFitted
 
-    def __init__(
-        self, parts: Any = "auto", *, cv: int = 5, random_state: RandomState = None, verbose: int = 0
-    ) -> None:
+    def __init__(self, parts: Any = "auto", *, cv: int = 5, random_state: RandomState = None, verbose: int = 0) -> None:
         self.parts = parts
         self.cv = cv
         self.random_state = random_state
@@ -112,20 +101,20 @@ class _Blend(FittedSummary, _BaseComposition):
         X : array or data frame of shape (t, N) or (t, N, F)
         y : array of shape (t,), or (t, n_outputs) for regression
         sample_weight : array of shape (t,), optional
-            For the parts whose ``fit`` takes it, and for the weights of all parts. Only ratios count.
+            For the parts whose ``fit`` takes it, and for the weights of the parts. Only ratios count.
         groups : array of shape (t,), optional
             Rows of one group are held out together.
         validation_data : tuple (X, y), optional
             Rows that say how much the parts count, in place of training rows that are held out; S-VNNs also stop early
             by them. Where rows come with matrices or groups, theirs are its third part.
         shift : array of shape (t, N, N), optional
-            A matrix for every row, for the S-VNNs among the parts.
+            A matrix for every row, for the S-VNNs with edges.
 
         Returns
         -------
         self
         """
-        return self._fit(X, y, sample_weight, groups=groups, validation_data=validation_data, shift=shift)
+        return self._fit(X, y, sample_weight, validation_data=validation_data, groups=groups, shift=shift)
 
     def _fit(
         self,
@@ -139,54 +128,31 @@ class _Blend(FittedSummary, _BaseComposition):
         **rows: Any,
     ) -> Self:
         check_parameters(self)
-        parts, state = self._new_parts(X)
         given = check_targets(y, self._are_labels)
         check_consistent_length(X, given)
         weight = relative(check_sample_weight(sample_weight, len(given)))
         targets = self._learn_targets(given, weight, classes)
-        check_no_shift(None if any(_reads_covariance(part) for part in parts.values()) else rows.get("shift"))
-        rows["sample_weight"] = sample_weight
-        templates = {name: clone(part) for name, part in parts.items()}
+        parts, state = self._new_parts(X)
+        if not any(map(reads_covariance, parts.values())):
+            check_no_shift(rows.get("shift"))
         for part in parts.values():
-            more = {"validation_data": validation_data, "classes": classes}
-            _fit_part(part, X, y, incremental=incremental, **rows, **more)
-
-        if len(parts) > 1 and (network := _first_svnn(parts)) is not None:
-            class_weight = getattr(network, "class_weight", None)
-            weight = weight if class_weight is None else with_class_weight(weight, class_weight, given)
+            extra = {"validation_data": validation_data, "classes": classes, "sample_weight": sample_weight}
+            fit_part(part, X, y, incremental=incremental, **rows, **extra)
         if validation_data is not None:
-            X_held, y_held, *own = validation_data
-            extra = {"shift": own[0], "groups": own[0]} if own else {}
-            outputs = np.array([_predictions(part, X_held, targets, **extra) for part in parts.values()])
-            codes = targets.encode(check_targets(y_held, self._are_labels))
-            weight_held = np.ones(len(codes))
+            held = held_out_by_caller(parts, validation_data, targets)
         else:
-            folds = member_folds(given, rows["groups"], weight, 1 / int(self.cv), int(self.cv), state, self._are_labels)
-            outputs = np.array(
-                [
-                    _held_out_predictions(part, templates[name], X, y, folds, targets, **rows)
-                    for name, part in parts.items()
-                ]
-            )
-            codes, weight_held = targets.encode(given), weight
-        known = np.isfinite(outputs).all((0, 2)) & (weight_held > 0)
-        weights = self._weigh(parts, outputs[:, known], codes[known], weight_held[known], targets)
-        self.fitted_ = BlendFitted(parts, dict(zip(parts, weights.tolist(), strict=True)), targets)
-        if not known.any():
-            return self
-        if validation_data is None:
-            mixed = np.full(outputs.shape[1:], np.nan)
-            mixed[known] = np.tensordot(weights, outputs[:, known], 1)
-            shape = (len(mixed), *targets.shape) if isinstance(targets, NumberTargets) else mixed.shape
-            self.fitted_ = replace(self.fitted_, out_of_fold=mixed.reshape(shape))
-        if isinstance(targets, NumberTargets):
+            rows["sample_weight"] = sample_weight
+            held = held_out_by_parts(parts, X, given, weight, targets, cv=int(self.cv), seed=state, **rows)
+        is_default = not isinstance(self.parts, (list, tuple))
+        weights = part_weights(parts, held, targets, "linear" if is_default else None)
+        blend = dict(zip(parts, weights.tolist(), strict=True))
+        noise = None
+        if isinstance(targets, NumberTargets) and len(held.weight):
             some = np.flatnonzero(weight > 0)[:_AGREEMENT_ROWS]
-            own_rows = {name: _some(rows.get(name), some) for name in ("shift", "groups")}
-            within = self._within(_some(X, some), **own_rows).mean(0)
-            seen = targets.standardizer(outputs[:, known])
-            prediction, between = np.tensordot(weights, seen, 1), _variance(seen, weights)
-            noise = learn_noise(prediction, between, codes[known], weight_held[known], within)
-            self.fitted_ = replace(self.fitted_, noise=noise)
+            own = {name: some_rows(rows[name], some) for name in ("shift", "groups") if name in rows}
+            variance = member_variance(parts, blend, some_rows(X, some), **own)
+            noise = noise_around(held, weights, variance.mean(0), targets)
+        self.fitted_ = BlendFitted(parts, blend, targets, held.in_table(weights, len(given), targets), noise)
         return self
 
     def _learn_targets(self, y: np.ndarray, weight: np.ndarray, classes: ColumnLike | None) -> Targets:
@@ -194,55 +160,34 @@ class _Blend(FittedSummary, _BaseComposition):
             return NumberTargets.learn(y, np.arange(len(y)), weight, True)
         return LabelTargets.learn(y) if classes is None else LabelTargets.known(classes, y)
 
-    def _weigh(
-        self, parts: Mapping[str, Any], outputs: np.ndarray, codes: np.ndarray, weight: np.ndarray, targets: Targets
-    ) -> np.ndarray:
-        """Return the weights of the parts, from their outputs for held-out rows."""
-        n = len(parts)
-        prior = np.full(n, 1 / n)
-        if "linear" in parts and not isinstance(self.parts, (list, tuple)):
-            prior = np.array([float(name == "linear") for name in parts])
-        if n == 1 or len(codes) < _FEWEST_HELD_OUT:
-            return prior
-        if isinstance(targets, NumberTargets):
-            loss = next((part.loss for part in parts.values() if getattr(part, "loss", None) in LOSSES), "huber")
-            weights = number_weights(targets.standardizer(outputs), codes, weight, str(loss))
-        else:
-            weights = class_weights(np.log(np.maximum(outputs, _TINY)), codes, weight)
-        return with_doubt(weights, prior, len(codes))
-
-    # -- the parts --------------------------------------------------------------------------------
-
     def _new_parts(self, X: DataLike) -> tuple[dict[str, Any], int]:
         """Return unfitted parts, and the seed that they share."""
         if isinstance(self.parts, (list, tuple)):
-            names = [name for name, _ in self.parts]
-            if not names:
+            if not self.parts:
                 raise ValueError("parts is an empty list; give it at least one (name, estimator).")
-            self._validate_names(names)
+            self._validate_names([name for name, _ in self.parts])
             validate_data(self, X, skip_check_array=True)
             state = int(generator(self.random_state).integers(2**31))
             parts = {name: clone(part) for name, part in self.parts}
         else:
-            network = self._network_type() if isinstance(self.parts, str) and self.parts == "auto" else self.parts
-            if not isinstance(network, self._network_type):
-                name = self._network_type.__name__
-                raise ValueError(
-                    f'parts must be "auto", an {name} or a list of (name, estimator), got {self.parts!r}.'
-                )
+            network = self._network() if isinstance(self.parts, str) and self.parts == "auto" else self.parts
+            if not isinstance(network, self._network):
+                kind = self._network.__name__
+                raise ValueError(f'parts must be "auto", an {kind} or a list of (name, estimator), got {network!r}.')
             check_parameters(network)
-            signals = check_signals(self, X)
-            given = network.random_state if self.random_state is None else self.random_state
-            state = int(generator(given).integers(2**31))
-            parts = {name: part.set_params(random_state=state) for name, part in self._around(network, signals).items()}
+            random_state = network.random_state if self.random_state is None else self.random_state
+            state = int(generator(random_state).integers(2**31))
+            parts = default_parts(network, self._linear(), check_signals(self, X))
+            for part in parts.values():  # of one integer, so that all hold out the same rows
+                part.set_params(random_state=state)
         for name, part in parts.items():
             if self._are_labels and not hasattr(part, "predict_proba"):
                 raise ValueError(
                     f"part {name!r} ({type(part).__name__}) has no predict_proba, but classifiers are blended by their "
-                    "probabilities; leave it out, or give it some, as sklearn.calibration.CalibratedClassifierCV does."
+                    "probabilities; leave it out, or wrap it in sklearn.calibration.CalibratedClassifierCV."
                 )
             if not self._are_labels and is_classifier(part):
-                raise ValueError(f"part {name!r} ({type(part).__name__}) is a classifier; give BlendRegressor regressors.")
+                raise ValueError(f"part {name!r} ({type(part).__name__}) is a classifier; use BlendClassifier.")
             known = part.get_params(deep=False)
             if "random_state" in known and known["random_state"] is None:
                 part.set_params(random_state=state)
@@ -250,29 +195,18 @@ class _Blend(FittedSummary, _BaseComposition):
                 part.set_params(verbose=self.verbose)
         return parts, state
 
-    def _around(self, network: Any, signals: np.ndarray) -> dict[str, Any]:
-        """Return the default parts around an S-VNN."""
-        members, (n_rows, n_nodes, n_values) = int(network.members), signals.shape
-        name = "without edges" if network.order == 0 else "with edges"
-        parts = {name: clone(network)}
-        if members == 1 or network.readout == "mean":
-            return parts
-        if network.order != 0:
-            parts[name].set_params(members=max(members - members // 2, _FEWEST_MEMBERS))
-            parts["without edges"] = clone(network).set_params(
-                members=max(members // 2, _FEWEST_MEMBERS),
-                order=0,
-                covariance=sp.eye_array(n_nodes, format="csr"),  # it is not used
-                use="covariance",
-                resample="fixed",
-                covariance_per="table",
-                callbacks=(),  # a checkpoint is the other part's
-            )
-        if is_small_enough(n_rows, n_nodes * n_values):
-            linear = self._linear_type()
-            shared = linear.get_params().keys() & network.get_params(deep=False).keys()
-            parts["linear"] = linear.set_params(**{key: getattr(network, key) for key in shared})
-        return parts
+    def _update(
+        self, X: DataLike, y: ColumnLike, sample_weight: ColumnLike | None, classes: ColumnLike | None = None
+    ) -> Self:
+        """Fit the parts to new rows in the first call; then update those that have ``partial_fit``."""
+        if "fitted_" not in vars(self):
+            return self._fit(X, y, sample_weight, classes=classes, incremental=True)
+        parts = copy.deepcopy(self.parts_)
+        for part in parts.values():
+            if hasattr(part, "partial_fit"):
+                fit_part(part, X, y, incremental=True, sample_weight=sample_weight, classes=classes)
+        self.fitted_ = replace(self.fitted_, parts=parts)
+        return self
 
     # -- fitted attributes --------------------------------------------------------------------------
 
@@ -288,59 +222,31 @@ class _Blend(FittedSummary, _BaseComposition):
 
     @property
     def out_of_fold_(self) -> np.ndarray | None:
-        """Predictions, or probabilities, for rows that all parts held out; NaN for the others."""
+        """Predictions, or probabilities, for the rows that all parts held out; NaN for the others."""
         return self.fitted_.out_of_fold
 
     @property
     def network_part(self) -> str | None:
         """The name of the first part that is an S-VNN with edges, or None."""
-        return next((name for name, part in self.parts_.items() if _reads_covariance(part)), None)
+        return next((name for name, part in self.parts_.items() if reads_covariance(part)), None)
 
     # -- prediction and more ------------------------------------------------------------------------
 
     def _outputs(self, X: DataLike, **rows: Any) -> tuple[np.ndarray, np.ndarray]:
         """Return the predictions (parts, t, n_outputs) of the parts that count, and their weights."""
         check_is_fitted(self)
-        check_no_shift(None if any(_needs(part) == "shift" for part in self.parts_.values()) else rows.get("shift"))
+        if all(needs(part) != "shift" for part in self.parts_.values()):
+            check_no_shift(rows.get("shift"))
         used = {name: weight for name, weight in self.blend_.items() if weight > 0}
-        targets = self.fitted_.targets
-        outputs = [_predictions(self.parts_[name], X, targets, **rows) for name in used]
+        outputs = [predictions(self.parts_[name], X, self.fitted_.targets, **rows) for name in used]
         return np.array(outputs), np.array(list(used.values()))
-
-    def _within(self, X: DataLike, **rows: Any) -> np.ndarray:
-        """Return how far the members of the parts differ: weighted variances (t, n_outputs) in standardised units."""
-        units = cast(NumberTargets, self.fitted_.targets).standardizer
-        variance: Any = np.zeros((1, 1))
-        for name, weight in self.blend_.items():
-            part = self.parts_[name]
-            if weight > 0 and hasattr(part, "_member_variance"):
-                variance = variance + weight * part._member_variance(X, **_rows_for(part, rows))
-        found: np.ndarray = variance / np.square(units.scale)
-        return found
-
-    def _update(
-        self, X: DataLike, y: ColumnLike, sample_weight: ColumnLike | None, classes: ColumnLike | None = None
-    ) -> Self:
-        """Update the parts that have ``partial_fit``; the weights of all parts stay as they are."""
-        parts = copy.deepcopy(self.parts_)
-        for part in parts.values():
-            if hasattr(part, "partial_fit"):
-                _fit_part(part, X, y, incremental=True, sample_weight=sample_weight, classes=classes)
-        self.fitted_ = replace(self.fitted_, parts=parts)
-        return self
-
-    def _check_incremental(self) -> None:
-        """Raise an error where no part can be updated."""
-        parts = [part for _, part in self.parts] if isinstance(self.parts, (list, tuple)) else []
-        if parts and not any(hasattr(part, "partial_fit") for part in parts):
-            raise ValueError("partial_fit needs a part that has it; fit all rows again.")
 
     def on(self, covariance: CovarianceLike | MatrixLike, X: DataLike | None = None) -> Self:
         """Return the same blend whose S-VNNs with edges run on another covariance; see :meth:`SVNNRegressor.on`."""
         check_is_fitted(self)
         other, parts = copy.copy(self), dict(self.parts_)
-        for name, part in parts.items():
-            if _reads_covariance(part):
+        for name, part in self.parts_.items():
+            if reads_covariance(part):
                 parts[name] = part.on(covariance, X)
                 if parts[name].n_features_in_ != self.n_features_in_:
                     other.n_features_in_ = parts[name].n_features_in_
@@ -389,3 +295,178 @@ class _Blend(FittedSummary, _BaseComposition):
         tags.input_tags.three_d_array = True
         tags.target_tags.multi_output = not self._are_labels
         return tags
+
+
+class BlendRegressor(RegressorMixin, _Blend):
+    """Regression by several models, each with the weight that suits held-out rows best.
+
+    By default half of the members of an S-VNN ignore the covariance, and ridge regression takes part as well: where the
+    covariance says nothing about the target, or the target is linear, these predict better.
+
+    Parameters
+    ----------
+    parts : "auto", SVNNRegressor or list of (str, regressor), default="auto"
+        The models. An S-VNN is split into the parts "with edges" and "without edges", half of its members each, and the
+        part "linear"; a single member, or one with ``readout="mean"``, stays alone. "auto" splits the default S-VNN. A
+        list may hold any scikit-learn regressors.
+    cv : int, default=5
+        How often parts without ``out_of_fold_`` are fitted again to predict rows that they have not seen.
+    random_state : int, Generator, RandomState or None, default=None
+        Seed of the parts that have none of their own, and of the rows that they hold out.
+    verbose : int, default=0
+        Given to the parts that have such a parameter.
+
+    Attributes
+    ----------
+    parts_ : dict
+        The fitted parts by their names.
+    blend_ : dict
+        How much each part counts. A few held-out rows do not outvote the part "linear", or equal weights in a list.
+    out_of_fold_ : ndarray of the shape of y, or None
+        Predictions for the rows that all parts held out; NaN for the others.
+    network_part : str or None
+        The name of the first part that is an S-VNN with edges.
+    n_features_in_ : int
+    feature_names_in_ : ndarray of shape (N,)
+        Only where X has named columns.
+
+    See Also
+    --------
+    BlendClassifier : the same for labels.
+    SVNNRegressor : the S-VNN alone.
+
+    Examples
+    --------
+    >>> from sklearn.ensemble import RandomForestRegressor
+    >>> from svnn import BlendRegressor, SVNNRegressor
+    >>> from svnn.paper import make_sparse_cov
+    >>> data = make_sparse_cov(n_samples=200, n_features=20, random_state=0)
+    >>> model = BlendRegressor(SVNNRegressor(max_epochs=20), random_state=0).fit(data.X, data.y)
+    >>> list(model.blend_)
+    ['with edges', 'without edges', 'linear']
+    >>> parts = [("network", SVNNRegressor(max_epochs=20)), ("forest", RandomForestRegressor(20))]
+    >>> mean, std = BlendRegressor(parts, random_state=0).fit(data.X, data.y).predict(data.X, return_std=True)
+    >>> mean.shape, bool((std > 0).all())
+    ((200,), True)
+    """
+
+    _are_labels, _network, _linear = False, SVNNRegressor, LinearRegressor
+
+    @at_once
+    def partial_fit(self, X: DataLike, y: ColumnLike, sample_weight: ColumnLike | None = None) -> Self:
+        """Update the parts that have ``partial_fit`` with new rows; the first call is :meth:`fit`.
+
+        The weights of the parts stay those of the first call.
+        """
+        return self._update(X, y, sample_weight)
+
+    def predict(
+        self,
+        X: DataLike,
+        return_std: bool = False,
+        *,
+        shift: ArrayLike | None = None,
+        groups: ColumnLike | None = None,
+    ) -> Any:
+        """Return the predicted targets, of shape (t,) or (t, n_outputs) as ``y`` had in ``fit``.
+
+        With ``return_std`` standard deviations of the same shape come too: how far a target is expected to lie from its
+        prediction, by how far the parts, and the members of each, disagree about this row, and how far held-out targets
+        with such predictions lay from them. ``shift`` and ``groups`` are as in :meth:`SVNNRegressor.predict`.
+        """
+        outputs, weights = self._outputs(X, shift=shift, groups=groups)
+        fitted, targets = self.fitted_, cast(NumberTargets, self.fitted_.targets)
+        prediction, squares = np.tensordot(weights, outputs, 1), np.square(targets.standardizer.scale)
+        mean = prediction.reshape(-1, *targets.shape)
+        if not return_std:
+            return mean
+        variance = member_variance(fitted.parts, fitted.blend, X, shift=shift, groups=groups) / squares
+        if fitted.noise is not None:
+            between = variance_between(outputs, weights) / squares
+            variance = variance + fitted.noise.variance(targets.standardizer(prediction), between)
+        elif not variance.any():
+            raise ValueError("return_std=True needs held-out rows in fit, or an S-VNN of several members.")
+        return mean, (np.sqrt(variance) * targets.standardizer.scale).reshape(mean.shape)
+
+
+class BlendClassifier(ClassifierMixin, _Blend):
+    """Classification by several models, each with the weight that suits held-out rows best.
+
+    The probabilities of the parts are averaged. The parts are as for :class:`BlendRegressor`; "linear" is a shrunk
+    linear discriminant.
+
+    Parameters
+    ----------
+    parts : "auto", SVNNClassifier or list of (str, classifier), default="auto"
+        The models; those of a list need ``predict_proba``.
+    cv : int, default=5
+        How often parts without ``out_of_fold_`` are fitted again to predict rows that they have not seen.
+    random_state : int, Generator, RandomState or None, default=None
+        Seed of the parts that have none of their own, and of the rows that they hold out.
+    verbose : int, default=0
+        Given to the parts that have such a parameter.
+
+    Attributes
+    ----------
+    parts_ : dict
+        The fitted parts by their names.
+    blend_ : dict
+        How much each part counts.
+    classes_ : ndarray of shape (n_classes,)
+        The labels, in order.
+    out_of_fold_ : ndarray of shape (t, n_classes) or None
+        Probabilities for the rows that all parts held out; NaN for the others.
+    network_part : str or None
+        The name of the first part that is an S-VNN with edges.
+    n_features_in_ : int
+    feature_names_in_ : ndarray of shape (N,)
+        Only where X has named columns.
+
+    See Also
+    --------
+    BlendRegressor : the same for numbers.
+    SVNNClassifier : the S-VNN alone.
+
+    Examples
+    --------
+    >>> from sklearn.datasets import load_iris
+    >>> from svnn import BlendClassifier, SVNNClassifier
+    >>> X, y = load_iris(return_X_y=True)
+    >>> model = BlendClassifier(SVNNClassifier(max_epochs=20), random_state=0).fit(X, y)
+    >>> bool(model.score(X, y) > 0.9)
+    True
+    """
+
+    _are_labels, _network, _linear = True, SVNNClassifier, LinearClassifier
+
+    @at_once
+    def partial_fit(
+        self,
+        X: DataLike,
+        y: ColumnLike,
+        classes: ColumnLike | None = None,
+        sample_weight: ColumnLike | None = None,
+    ) -> Self:
+        """Update the parts that have ``partial_fit``; as :meth:`BlendRegressor.partial_fit`.
+
+        ``classes`` names all labels that will ever come, in the first call; by default those of its ``y``.
+        """
+        return self._update(X, y, sample_weight, classes)
+
+    def predict_proba(
+        self, X: DataLike, *, shift: ArrayLike | None = None, groups: ColumnLike | None = None
+    ) -> np.ndarray:
+        """Return the probabilities of the classes, of shape (t, n_classes), in the order of ``classes_``."""
+        outputs, weights = self._outputs(X, shift=shift, groups=groups)
+        mixed: np.ndarray = np.tensordot(weights, outputs, 1)
+        return mixed
+
+    def predict(self, X: DataLike, *, shift: ArrayLike | None = None, groups: ColumnLike | None = None) -> np.ndarray:
+        """Return the most probable label of every row."""
+        probabilities = self.predict_proba(X, shift=shift, groups=groups)
+        return self.fitted_.targets.decode(probabilities)
+
+    @property
+    def classes_(self) -> np.ndarray:
+        """The labels, in order."""
+        return cast(LabelTargets, self.fitted_.targets).classes

@@ -19,7 +19,7 @@ from torch import Tensor, nn
 
 from svnn._parameters import check_parameters, is_allowed
 from svnn.estimators._base import BaseSVNN, Fitted
-from svnn.estimators._blend import BlendClassifier, BlendRegressor
+from svnn.estimators._blend import BlendClassifier, BlendFitted, BlendRegressor
 from svnn.estimators._classifier import SVNNClassifier
 from svnn.estimators._history import History
 from svnn.estimators._linear import LinearClassifier, LinearFitted, LinearRegressor
@@ -61,7 +61,7 @@ _NOT_STORED = ("callbacks", "parts")
 _NONSENSE = (LookupError, TypeError, ValueError, AttributeError, AssertionError, ArithmeticError, RuntimeError)
 _MOST_LAYERS, _MOST_PARTS = 1000, 1000
 #: What ``fit`` sets, and this file stores in its own way.
-_FITTED = {"fitted_", "shift_", "parts_", "blend_", "noise_", "out_of_fold_", "n_features_in_", "feature_names_in_"}
+_FITTED = {"fitted_", "shift_", "n_features_in_", "feature_names_in_"}
 
 
 @plain_torch()
@@ -195,10 +195,11 @@ def _class_name(kind: type) -> str:
 def _put_network(model: BaseSVNN, key: str, tensors: dict[str, Tensor]) -> Json:
     fitted, shift = model.fitted_, model.shift_
     _check_layers(model)
+    _put_standardizer(tensors, f"{key}standardizer", fitted.standardizer)
     tensors |= {f"{key}module.{name}": value for name, value in fitted.module.state_dict().items()}
     per = shift.per_sample
     return {
-        **_put_units(fitted, key, tensors),
+        **_put_targets(fitted.targets, key, tensors),
         "module": _architecture(fitted.networks[0], model.n_features_in_),
         "members": len(fitted.networks),
         "standardize": fitted.standardize,
@@ -222,7 +223,8 @@ def _put_network(model: BaseSVNN, key: str, tensors: dict[str, Tensor]) -> Json:
 
 def _get_network(model: BaseSVNN, stored: Json, key: str, tensors: dict[str, Tensor], device: torch.device) -> None:
     n, n_values = model.n_features_in_, _whole(stored["module"]["in_features"], "in_features")
-    standardizer, targets = _get_units(stored, key, tensors, (n, n_values), isinstance(model, SVNNClassifier))
+    standardizer = _get_standardizer(tensors, f"{key}standardizer", (n, n_values))
+    targets = _get_targets(stored, key, tensors, isinstance(model, SVNNClassifier))
     n_members = _whole(stored["members"], "members")
     _must(n_members <= len(tensors), "members")
     prefixes = [f"{key}module."] if n_members == 1 else [f"{key}module.members.{i}." for i in range(n_members)]
@@ -324,8 +326,9 @@ def _get_shift(stored: Json, key: str, tensors: dict[str, Tensor], n: int, devic
 def _put_linear(model: Any, key: str, tensors: dict[str, Tensor]) -> Json:
     fitted: LinearFitted = model.fitted_
     values = {name: getattr(fitted, name) for name in ("weight", "bias", "gram")}
+    _put_standardizer(tensors, f"{key}standardizer", fitted.standardizer)
     return {
-        **_put_units(fitted, key, tensors),
+        **_put_targets(fitted.targets, key, tensors),
         "n_values": fitted.n_values,
         "unseen": list(fitted.unseen),
         "out_of_fold": encode(model.out_of_fold_, f"{key}out_of_fold", tensors),
@@ -335,7 +338,8 @@ def _put_linear(model: Any, key: str, tensors: dict[str, Tensor]) -> Json:
 
 def _get_linear(model: Any, stored: Json, key: str, tensors: dict[str, Tensor]) -> None:
     n, n_values = model.n_features_in_, _whole(stored["n_values"], "n_values")
-    standardizer, targets = _get_units(stored, key, tensors, (n, n_values), isinstance(model, LinearClassifier))
+    standardizer = _get_standardizer(tensors, f"{key}standardizer", (n, n_values))
+    targets = _get_targets(stored, key, tensors, isinstance(model, LinearClassifier))
     values = {name: decode(stored["linear"][name], tensors) for name in ("weight", "bias", "gram")}
     size, n_outputs = n * n_values, targets.n_outputs
     shapes = {"weight": (n_outputs, size), "bias": (n_outputs,), "gram": (size + 1, size + 1)}
@@ -355,14 +359,15 @@ def _put_blend(model: Any, key: str, tensors: dict[str, Tensor]) -> Json:
     for name, part in model.parts_.items():
         if not isinstance(part, _OURS):
             raise ValueError(
-                f"the part {name!r} is a {type(part).__name__}, which a model file cannot hold without pickle; leave it "
-                "out of parts, or keep the model in memory."
+                f"the part {name!r} is a {type(part).__name__}, which a model file cannot hold without pickle; leave "
+                "it out of parts, or keep the model in memory."
             )
     return {
         "names": list(model.parts_),
         "parts": [_put(part, f"{key}part {i}.", tensors) for i, part in enumerate(model.parts_.values())],
         "blend": model.blend_,
-        "noise": _put_noise(getattr(model, "noise_", None), key, tensors),
+        **_put_targets(model.fitted_.targets, key, tensors),
+        "noise": _put_noise(model.fitted_.noise, key, tensors),
         "out_of_fold": encode(model.out_of_fold_, f"{key}out_of_fold", tensors),
         "unfitted": _put_unfitted(model.parts, f"{key}parts", tensors),
     }
@@ -378,14 +383,19 @@ def _get_blend(
     _must(math.isclose(sum(blend.values()), 1, rel_tol=1e-9), "blend")
     found = [_get(part, f"{key}part {i}.", tensors, known, device) for i, part in enumerate(parts)]
     _must(all(each.n_features_in_ == model.n_features_in_ for each in found), "parts")
-    model.parts_, model.blend_ = dict(zip(names, found, strict=True)), blend
-    model.out_of_fold_ = _get_out_of_fold(stored["out_of_fold"], tensors)
-    if isinstance(model, BlendRegressor):
-        outputs = {each.fitted_.targets.n_outputs for each in found}
-        _must(len(outputs) == 1, "parts")
-        model.noise_ = _get_noise(stored["noise"], tensors, outputs.pop())
+    are_labels = isinstance(model, BlendClassifier)
+    targets = _get_targets(stored, key, tensors, are_labels)
+    if are_labels:
+        _must(all(np.array_equal(each.classes_, targets.classes) for each in found), "classes of the parts")
     else:
-        _must(all(np.array_equal(each.classes_, found[0].classes_) for each in found), "classes of the parts")
+        _must(all(each.fitted_.targets.shape == targets.shape for each in found), "parts")
+    model.fitted_ = BlendFitted(
+        dict(zip(names, found, strict=True)),
+        blend,
+        targets,
+        _get_out_of_fold(stored["out_of_fold"], tensors),
+        _get_noise(stored["noise"], tensors, targets.n_outputs),
+    )
 
 
 def _parts_of(stored: Json) -> list[Json]:
@@ -477,28 +487,21 @@ def _get_out_of_fold(stored: Any, tensors: dict[str, Tensor]) -> np.ndarray | No
     return found
 
 
-def _put_units(fitted: Any, key: str, tensors: dict[str, Tensor]) -> Json:
-    """Return JSON for the units of features and targets."""
-    targets: Targets = fitted.targets
-    _put_standardizer(tensors, f"{key}standardizer", fitted.standardizer)
+def _put_targets(targets: Targets, key: str, tensors: dict[str, Tensor]) -> Json:
     if isinstance(targets, LabelTargets):
         return {"classes": encode_labels(targets.classes)}
     _put_standardizer(tensors, f"{key}target", targets.standardizer)
     return {"target_shape": list(targets.shape)}
 
 
-def _get_units(
-    stored: Json, key: str, tensors: dict[str, Tensor], shape: tuple[int, int], are_labels: bool
-) -> tuple[Standardizer, Targets]:
-    standardizer = _get_standardizer(tensors, f"{key}standardizer", shape)
+def _get_targets(stored: Json, key: str, tensors: dict[str, Tensor], are_labels: bool) -> Any:
     if are_labels:
         classes = decode_labels(stored["classes"])
-        return standardizer, LabelTargets(classes, len(classes))
-    sizes = tuple(_whole(size, "target_shape") for size in stored["target_shape"])
-    _must(len(sizes) < 2, "target_shape")
-    n_outputs = math.prod(sizes)
-    units = _get_standardizer(tensors, f"{key}target", (n_outputs,))
-    return standardizer, NumberTargets(sizes, n_outputs, units)
+        return LabelTargets(classes, len(classes))
+    shape = tuple(_whole(size, "target_shape") for size in stored["target_shape"])
+    _must(len(shape) < 2, "target_shape")
+    n_outputs = math.prod(shape)
+    return NumberTargets(shape, n_outputs, _get_standardizer(tensors, f"{key}target", (n_outputs,)))
 
 
 def _put_standardizer(tensors: dict[str, Tensor], key: str, standardizer: Standardizer) -> None:

@@ -231,9 +231,9 @@ def train_epoch(
     ----------
     data : signals (t, N P), targets (t, n_outputs) and weights (t,)
     batches : the rows in the order of this epoch, where in it the batches end, and the learning rate of each
-    dropout : draws (some members, rows, at least N); a node is left out of a sample where its draw is below the threshold
+    dropout : draws (some members, rows, at least N), and the threshold below which a node is left out of a sample
     members : the members to train
-    state : weights (members, D), Adam's running means (members, 2, D), average of the weights (members, D). They change.
+    state : weights (members, D), Adam's running means (members, 2, D) and averaged weights (members, D). They change.
     rates : (D,) multiples of the learning rate
     n_steps : the number of steps taken before
     optimiser : the decay of the average, and of the weights
