@@ -7,8 +7,9 @@ import pytest
 from sklearn.datasets import load_iris
 
 
-@pytest.fixture
-def data(rng):
+@pytest.fixture(scope="module")
+def data():
+    rng = np.random.default_rng(0)
     X = rng.standard_normal((120, 1)) + rng.standard_normal((120, 6))
     return X, X @ np.arange(6.0) + 100
 

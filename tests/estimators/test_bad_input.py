@@ -10,9 +10,9 @@ import torch
 from sklearn.base import clone
 
 from estimators.families import CLASSIFIERS, REGRESSORS, each
-from svnn import HardThreshold, SVNNClassifier, SVNNRegressor
+from svnn import HardThreshold, SVNNClassifier, SVNNRegressor, as_operator
 
-QUICK = {"max_epochs": 30, "hidden": (8,), "random_state": 0}
+QUICK = {"max_epochs": 3, "members": 2, "hidden": (4,), "random_state": 0}
 
 
 @pytest.mark.parametrize("estimator", [SVNNRegressor, SVNNClassifier])
@@ -46,8 +46,9 @@ def test_one_class_is_an_error(data):
 def test_a_wrong_number_of_features_at_predict_is_an_error(data):
     model = SVNNRegressor(**QUICK).fit(*data)
     for X in (data[0][:, :5], torch.tensor(data[0][:, :5])):
-        with pytest.raises(ValueError, match="X has 5 features, but SVNNRegressor is expecting 6"):
-            model.predict(X)
+        for ask in (model.predict, model.embed, lambda X: model.score(X, data[1])):
+            with pytest.raises(ValueError, match="X has 5 features, but SVNNRegressor is expecting 6"):
+                ask(X)
 
 
 def test_a_wrong_number_of_values_per_node_is_an_error(rng):
@@ -64,10 +65,19 @@ def test_a_wrong_number_of_values_per_node_is_an_error(rng):
     [
         ({"covariance": "banded"}, "covariance='banded' is not known"),
         ({"covariance": HardThreshold(tau=-1.0)}, "tau must be .* a number >= 0"),
-        ({"covariance": "precomputed"}, "needs the matrix as shift="),
-        ({"shift": np.eye(6)}, 'covariance="precomputed" only'),
-        ({"covariance": "precomputed", "shift": np.triu(np.ones((6, 6)))}, "not symmetric"),
-        ({"covariance": "precomputed", "shift": np.eye(5)}, "shift is 5x5, but X has 6 features"),
+        ({"covariance": 3}, "covariance must be a name or an estimator"),
+        ({"covariance": np.triu(np.ones((6, 6)))}, "not symmetric"),
+        ({"covariance": np.ones((6, 5))}, "square"),
+        ({"covariance": np.full((6, 6), np.nan)}, "NaN"),
+        ({"covariance": np.eye(5)}, "covariance is a matrix of 5x5, but X has 6 features"),
+        ({"covariance": as_operator(np.eye(7))}, "covariance is a matrix of 7x7, but X has 6 features"),
+        ({"covariance": np.eye(6), "covariance_per": "sample"}, "but covariance= is a matrix; use an estimator"),
+        ({"covariance": np.eye(6), "resample": "epoch"}, "needs a stochastic covariance"),
+        ({"covariance_per": "row"}, "covariance_per must be one of"),
+        ({"shrink": "yes"}, "shrink must be True or False"),
+        ({"schedule": "cosine"}, "schedule must be one of"),
+        ({"order": -1}, 'order must be "auto" or an integer >= 0'),
+        ({"members": 0}, "members must be a positive integer"),
         ({"use": "both"}, "use must be"),
         ({"resample": "epoch"}, "needs a stochastic covariance"),
         ({"resample": "often"}, "resample must be one of"),
@@ -77,17 +87,13 @@ def test_a_wrong_number_of_values_per_node_is_an_error(rng):
         ({"hidden": 32}, "hidden must be a sequence"),
         ({"mlp": (8.0,)}, "mlp must be a sequence"),
         ({"callbacks": None}, "callbacks must be"),
-        ({"averaging": None}, "averaging must be in"),
         ({"batch_size": 0}, "batch_size must be"),
         ({"validation_fraction": 1.0}, "validation_fraction must be"),
         ({"weight_decay": -1}, "weight_decay must be a number >= 0"),
-        ({"tol": -1}, "tol must be a number >= 0"),
         ({"device": "tpu9"}, "device must be"),
         ({"random_state": "seed"}, "random_state must be"),
         ({"heads": 0}, "heads must be"),
         ({"node_dropout": 1.0}, "node_dropout must be in"),
-        ({"averaging": 1.0}, "averaging must be in"),
-        ({"cache_bytes": -1}, "cache_bytes must be a number >= 0"),
         ({"loss": "hinge"}, "loss must be one of"),
     ],
 )
@@ -215,7 +221,7 @@ def test_truth_of_any_kind_stops_the_training(stop, data):
 
 @pytest.mark.parametrize("go_on", [None, False, np.False_, 1, "stop", np.ones(3)])
 def test_nothing_else_does(go_on, data):
-    model = SVNNRegressor(**{**QUICK, "max_epochs": 3}, callbacks=[lambda record: go_on])
+    model = SVNNRegressor(**QUICK, callbacks=[lambda record: go_on])
     assert model.fit(*data).n_iter_ == 3
 
 

@@ -7,8 +7,7 @@ from dataclasses import dataclass, replace
 
 from svnn._types import ColumnLike, DataLike
 from svnn.comparison._compare import Callback, check_name, run
-from svnn.comparison._comparison import ALPHA, Comparison, PairedTest
-from svnn.comparison._models import CONTROL, DEFAULT, OURS
+from svnn.comparison._comparison import ALPHA, CONTROL, DEFAULT, OURS, Comparison, PairedTest
 from svnn.comparison._plan import LEAST_ROWS, Plan, prepare
 from svnn.sources._dataset import REGRESSION
 from svnn.stability._inputs import check_integer
@@ -53,8 +52,8 @@ def plan_advice(
     max_rows = check_integer(max_rows, f"max_rows must be an integer >= {LEAST_ROWS}", LEAST_ROWS)
     plan = prepare(X, y, groups, task, True, seed, max_rows)
     names, notes = _candidates(covariances, plan.X.shape[1])
-    models = {name: (OURS, {"covariance": name, "members": MEMBERS}) for name in names}
-    models[CONTROL] = (CONTROL, {"members": MEMBERS})
+    models = {name: (OURS, {"parts__covariance": name, "parts__members": MEMBERS}) for name in names}
+    models[CONTROL] = (CONTROL, {"parts__members": MEMBERS})
     settings = {"members": MEMBERS, "max_rows": max_rows}
     return replace(plan, models=models, settings=settings, notes=(*plan.notes, *notes))
 

@@ -14,11 +14,11 @@ from svnn._cluster import Scheduler
 from svnn._jobs import Ended, Job, derive_seed, run_here
 from svnn._types import ColumnLike, CovarianceLike, DataLike
 from svnn._workers import run_jobs
-from svnn.comparison._comparison import Comparison
-from svnn.comparison._models import DEFAULT, DENSE, METRICS, MODELS, OURS, complete, fit_and_score
+from svnn.comparison._comparison import DEFAULT, DENSE, OURS, Comparison
+from svnn.comparison._models import METRICS, MODELS, complete, fit_and_score
 from svnn.comparison._plan import Plan, prepare
 from svnn.covariance._resolve import fit_covariance, resolve
-from svnn.estimators._training_data import Standardizer
+from svnn.estimators._units import Standardizer
 
 #: Called after every fit, with the number of fits so far, that of all, and the name of the model.
 Callback: TypeAlias = Callable[[int, int, str], object]
@@ -128,7 +128,7 @@ def with_models(
         said.append(f"The {OURS} uses covariance={_in_words(covariance)}.")
     return replace(
         plan,
-        models={model: (model, {"covariance": covariance} if model == OURS else {}) for model in tried},
+        models={model: (model, {"parts__covariance": covariance} if model == OURS else {}) for model in tried},
         settings={"covariance": named} if OURS in tried else {},
         notes=tuple(said),
     )

@@ -37,30 +37,18 @@ from sklearn.svm import SVC, SVR
 from threadpoolctl import threadpool_limits
 
 from svnn._jobs import Row
-from svnn.estimators import SVNNClassifier, SVNNRegressor
+from svnn.comparison._comparison import CONTROL, DENSE, FLOOR, OURS
+from svnn.estimators import BlendClassifier, BlendRegressor, SVNNClassifier, SVNNRegressor
 from svnn.sources._dataset import CLASSIFICATION, REGRESSION
 
 #: The scores; the lower the better.
 METRICS: Mapping[str, str] = {REGRESSION: "MAE", CLASSIFICATION: "error (%)"}
 
-#: svnn as it comes; the same network without a covariance; the same on the dense sample covariance.
-OURS, CONTROL, DENSE = "S-VNN", "without edges", "VNN"
-#: The covariance of our network where none is named.
-DEFAULT = "hard"
-#: The model that knows nothing but the targets.
-FLOOR: Mapping[str, str] = {REGRESSION: "always the mean", CLASSIFICATION: "always the largest class"}
 #: The models of a comparison, in the order of its table.
 MODELS: Mapping[str, tuple[str, ...]] = {
     REGRESSION: (OURS, CONTROL, DENSE, "ridge", "SVM", "boosting", "GP", FLOOR[REGRESSION]),
     CLASSIFICATION: (OURS, CONTROL, DENSE, "logistic", "SVM", "boosting", "LDA", FLOOR[CLASSIFICATION]),
 }
-#: From the simplest model to the least simple one: of models that are equally good, the first one is to be used.
-SIMPLEST_FIRST = (
-    *FLOOR.values(),
-    *("ridge", "logistic", "LDA", "SVM", "GP", "boosting"),
-    *(CONTROL, DENSE, OURS),
-)
-
 #: What sets svnn's three networks apart.
 NETWORKS: Mapping[str, Mapping[str, Any]] = {OURS: {}, CONTROL: {"order": 0}, DENSE: {"covariance": "sample"}}
 COMPONENTS = (1, 2, 3, 5, 8, 12, 16, 20)
@@ -85,8 +73,7 @@ def build(name: str, task: str, features: int, seed: int, group_folds: int | Non
     """
     regression = task == REGRESSION
     if name in NETWORKS:
-        network = SVNNRegressor if regression else SVNNClassifier
-        return network(random_state=seed, **NETWORKS[name])
+        return blend(task, seed, **NETWORKS[name])
     if name == FLOOR[task]:
         return DummyRegressor() if regression else DummyClassifier()
     if name == "boosting":
@@ -119,9 +106,16 @@ def build(name: str, task: str, features: int, seed: int, group_folds: int | Non
     return _searched(_scaled(model), grid, task, seed, group_folds)
 
 
+def blend(task: str, seed: int, **parameters: Any) -> BlendRegressor | BlendClassifier:
+    """Return the default model around an S-VNN with these parameters."""
+    if task == REGRESSION:
+        return BlendRegressor(SVNNRegressor(**parameters), random_state=seed)
+    return BlendClassifier(SVNNClassifier(**parameters), random_state=seed)
+
+
 def fit(model: Any, X: np.ndarray, y: np.ndarray, groups: np.ndarray | None) -> Any:
     """Fit a model; those that hold out rows themselves are told which belong together."""
-    holds_out = isinstance(model, GridSearchCV | SVNNClassifier | SVNNRegressor)
+    holds_out = isinstance(model, GridSearchCV | BlendClassifier | BlendRegressor)
     return model.fit(X, y, **({"groups": groups} if holds_out and groups is not None else {}))
 
 
@@ -201,4 +195,4 @@ def _load_kernels(model: str, task: str, features: int) -> None:
     """Train for a moment, so that loading or compiling the kernels is not part of the time of a fit."""
     rng = np.random.default_rng(0)
     y = np.arange(24) % 2
-    build(model, task, features, 0).set_params(max_epochs=2).fit(rng.standard_normal((24, features)), y)
+    build(model, task, features, 0).set_params(parts__max_epochs=2).fit(rng.standard_normal((24, features)), y)

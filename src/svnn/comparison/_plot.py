@@ -6,8 +6,7 @@ import os
 import warnings
 from typing import TYPE_CHECKING
 
-from svnn.comparison._comparison import Comparison
-from svnn.comparison._models import CONTROL, DENSE, OURS
+from svnn.comparison._comparison import CONTROL, DENSE, OURS, Comparison
 from svnn.plotting._style import plain, short_names
 
 if TYPE_CHECKING:

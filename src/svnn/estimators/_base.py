@@ -253,25 +253,6 @@ class BaseSVNN(FittedSummary):
         """
         return self._outputs(X, shift=shift, groups=groups, embed=True)
 
-    def score(
-        self,
-        X: DataLike,
-        y: ColumnLike,
-        sample_weight: ColumnLike | None = None,
-        *,
-        shift: ArrayLike | None = None,
-        groups: ColumnLike | None = None,
-    ) -> float:
-        """Return the R² of the predictions, or the share of labels that are right.
-
-        ``shift`` and ``groups`` are those of the rows, as in ``predict``.
-        """
-        from sklearn.metrics import accuracy_score, r2_score  # slow to import
-
-        predicted = self.predict(X, shift=shift, groups=groups)
-        measure = accuracy_score if self._are_labels else r2_score
-        return float(measure(y, predicted, sample_weight=sample_weight))
-
     def row_covariances(self, X: DataLike, *, groups: ColumnLike | None = None) -> np.ndarray:
         """Return the covariances of the rows, of shape (t, N, N), with ``covariance_per`` "sample" or "group".
 

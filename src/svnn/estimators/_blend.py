@@ -11,10 +11,10 @@ from typing import Any, ClassVar, Self, cast
 import numpy as np
 import torch
 from numpy.typing import ArrayLike
-from sklearn.base import ClassifierMixin, RegressorMixin, clone, is_classifier
+from sklearn.base import ClassifierMixin, RegressorMixin
 from sklearn.utils import Tags
 from sklearn.utils.metaestimators import _BaseComposition
-from sklearn.utils.validation import check_consistent_length, check_is_fitted, validate_data
+from sklearn.utils.validation import check_consistent_length, check_is_fitted
 
 from svnn._parameters import Rule, anything, boolean, check_parameters, integer, seed
 from svnn._summary import FittedSummary
@@ -22,12 +22,12 @@ from svnn._types import ColumnLike, CovarianceLike, DataLike, MatrixLike, Random
 from svnn._validation import at_once
 from svnn.estimators._blend_parts import (
     BlendFitted,
-    default_parts,
     fit_part,
     held_out_by_caller,
     held_out_by_parts,
     member_variance,
     needs,
+    new_parts,
     noise_around,
     part_weights,
     predictions,
@@ -37,7 +37,7 @@ from svnn.estimators._blend_parts import (
 )
 from svnn.estimators._blend_weights import blend_in_words
 from svnn.estimators._classifier import SVNNClassifier
-from svnn.estimators._data import check_sample_weight, check_signals, relative
+from svnn.estimators._data import check_sample_weight, relative
 from svnn.estimators._linear import LinearClassifier, LinearRegressor
 from svnn.estimators._model_file import PathLike
 from svnn.estimators._per_sample import check_no_shift
@@ -45,7 +45,6 @@ from svnn.estimators._regressor import SVNNRegressor
 from svnn.estimators._summary import network_facts
 from svnn.estimators._units import LabelTargets, NumberTargets, Targets, check_targets
 from svnn.estimators.training import plain_torch
-from svnn.functional._array import generator
 
 #: Training rows by which the members' agreement is measured.
 _AGREEMENT_ROWS = 1000
@@ -132,7 +131,7 @@ class _Blend(FittedSummary, _BaseComposition):
         check_consistent_length(X, given)
         weight = relative(check_sample_weight(sample_weight, len(given)))
         targets = self._learn_targets(given, weight, classes)
-        parts, state = self._new_parts(X)
+        parts, state = new_parts(self, X)
         if not any(map(reads_covariance, parts.values())):
             check_no_shift(rows.get("shift"))
         for part in parts.values():
@@ -159,41 +158,6 @@ class _Blend(FittedSummary, _BaseComposition):
         if not self._are_labels:
             return NumberTargets.learn(y, np.arange(len(y)), weight, True)
         return LabelTargets.learn(y) if classes is None else LabelTargets.known(classes, y)
-
-    def _new_parts(self, X: DataLike) -> tuple[dict[str, Any], int]:
-        """Return unfitted parts, and the seed that they share."""
-        if isinstance(self.parts, (list, tuple)):
-            if not self.parts:
-                raise ValueError("parts is an empty list; give it at least one (name, estimator).")
-            self._validate_names([name for name, _ in self.parts])
-            validate_data(self, X, skip_check_array=True)
-            state = int(generator(self.random_state).integers(2**31))
-            parts = {name: clone(part) for name, part in self.parts}
-        else:
-            network = self._network() if isinstance(self.parts, str) and self.parts == "auto" else self.parts
-            if not isinstance(network, self._network):
-                kind = self._network.__name__
-                raise ValueError(f'parts must be "auto", an {kind} or a list of (name, estimator), got {network!r}.')
-            check_parameters(network)
-            random_state = network.random_state if self.random_state is None else self.random_state
-            state = int(generator(random_state).integers(2**31))
-            parts = default_parts(network, self._linear(), check_signals(self, X))
-            for part in parts.values():  # of one integer, so that all hold out the same rows
-                part.set_params(random_state=state)
-        for name, part in parts.items():
-            if self._are_labels and not hasattr(part, "predict_proba"):
-                raise ValueError(
-                    f"part {name!r} ({type(part).__name__}) has no predict_proba, but classifiers are blended by their "
-                    "probabilities; leave it out, or wrap it in sklearn.calibration.CalibratedClassifierCV."
-                )
-            if not self._are_labels and is_classifier(part):
-                raise ValueError(f"part {name!r} ({type(part).__name__}) is a classifier; use BlendClassifier.")
-            known = part.get_params(deep=False)
-            if "random_state" in known and known["random_state"] is None:
-                part.set_params(random_state=state)
-            if self.verbose and "verbose" in known:
-                part.set_params(verbose=self.verbose)
-        return parts, state
 
     def _update(
         self, X: DataLike, y: ColumnLike, sample_weight: ColumnLike | None, classes: ColumnLike | None = None
@@ -250,7 +214,7 @@ class _Blend(FittedSummary, _BaseComposition):
                 parts[name] = part.on(covariance, X)
                 if parts[name].n_features_in_ != self.n_features_in_:
                     other.n_features_in_ = parts[name].n_features_in_
-                    vars(other).pop("feature_names_in_", None)
+                    other.__dict__.pop("feature_names_in_", None)
         other.fitted_ = replace(self.fitted_, parts=parts)
         return other
 

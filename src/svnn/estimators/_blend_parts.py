@@ -9,17 +9,20 @@ from typing import Any, NamedTuple
 
 import numpy as np
 import scipy.sparse as sp
-from sklearn.base import clone
+from sklearn.base import clone, is_classifier
 from sklearn.utils import _safe_indexing
+from sklearn.utils.validation import validate_data
 
+from svnn._parameters import check_parameters
 from svnn._types import ColumnLike, DataLike
 from svnn.estimators._base import BaseSVNN
 from svnn.estimators._blend_weights import class_weights, number_weights, with_doubt
-from svnn.estimators._data import member_folds, with_class_weight
+from svnn.estimators._data import check_signals, member_folds, with_class_weight
 from svnn.estimators._linear import is_small_enough
 from svnn.estimators._noise import Noise, learn_noise
 from svnn.estimators._units import NumberTargets, Targets, check_targets
 from svnn.estimators.training import LOSSES
+from svnn.functional._array import generator
 
 #: Members of a default part, at least: with several they hold out the same rows as the members of the other parts.
 _FEWEST_MEMBERS = 2
@@ -73,6 +76,42 @@ class PartsHeldOut(NamedTuple):
         found = np.full((n_rows, *shape), np.nan)
         found[self.places] = np.tensordot(weights, self.outputs, 1).reshape(-1, *shape)
         return found
+
+
+def new_parts(model: Any, X: DataLike) -> tuple[dict[str, Any], int]:
+    """Return the unfitted parts of a blend, and the seed that they share."""
+    if isinstance(model.parts, (list, tuple)):
+        if not model.parts:
+            raise ValueError("parts is an empty list; give it at least one (name, estimator).")
+        model._validate_names([name for name, _ in model.parts])
+        validate_data(model, X, skip_check_array=True)
+        state = int(generator(model.random_state).integers(2**31))
+        parts = {name: clone(part) for name, part in model.parts}
+    else:
+        network = model._network() if isinstance(model.parts, str) and model.parts == "auto" else model.parts
+        if not isinstance(network, model._network):
+            kind = model._network.__name__
+            raise ValueError(f'parts must be "auto", an {kind} or a list of (name, estimator), got {network!r}.')
+        check_parameters(network)
+        random_state = network.random_state if model.random_state is None else model.random_state
+        state = int(generator(random_state).integers(2**31))
+        parts = default_parts(network, model._linear(), check_signals(model, X))
+        for part in parts.values():  # of one integer, so that all hold out the same rows
+            part.set_params(random_state=state)
+    for name, part in parts.items():
+        if model._are_labels and not hasattr(part, "predict_proba"):
+            raise ValueError(
+                f"part {name!r} ({type(part).__name__}) has no predict_proba, but classifiers are blended by their "
+                "probabilities; leave it out, or wrap it in sklearn.calibration.CalibratedClassifierCV."
+            )
+        if not model._are_labels and is_classifier(part):
+            raise ValueError(f"part {name!r} ({type(part).__name__}) is a classifier; use BlendClassifier.")
+        known = part.get_params(deep=False)
+        if "random_state" in known and known["random_state"] is None:
+            part.set_params(random_state=state)
+        if model.verbose and "verbose" in known:
+            part.set_params(verbose=model.verbose)
+    return parts, state
 
 
 def default_parts(network: Any, linear: Any, signals: np.ndarray) -> dict[str, Any]:
@@ -211,7 +250,9 @@ def _cross_predictions(
 
 def some_rows(values: Any, chosen: np.ndarray) -> Any:
     """Return some rows of a table, a frame, a list or a tensor; None of None."""
-    return None if values is None else _safe_indexing(values, chosen)
+    if values is None:
+        return None
+    return _safe_indexing(values if hasattr(values, "__getitem__") else np.asarray(values), chosen)
 
 
 def part_weights(
@@ -235,7 +276,7 @@ def part_weights(
 
 
 def noise_around(held: PartsHeldOut, weights: np.ndarray, variance: np.ndarray, targets: NumberTargets) -> Noise:
-    """Return how far targets lie from weighted predictions; ``variance`` (n_outputs,) is that of members, on average."""
+    """Return how far targets lie from weighted predictions; ``variance`` (n_outputs,) is the mean one of members."""
     units = targets.standardizer
     squares = np.square(units.scale)
     prediction = units(np.tensordot(weights, held.outputs, 1))

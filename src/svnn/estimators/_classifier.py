@@ -127,7 +127,8 @@ class SVNNClassifier(ClassifierMixin, BaseSVNN):
         The shift: the covariance divided by its spectral norm, ``operator_.scale``; with ``use="log"`` the logarithm
         of that, and ``operator_.scale`` is 1.
     out_of_fold_ : ndarray of shape (t, n_classes) or None
-        Probabilities for training rows by members that saw neither them nor their covariance; NaN for rows that no member held out; None where no rows were.
+        Probabilities for training rows by members that saw neither them nor their covariance;
+        NaN for rows that no member held out; None where no rows were.
     history_ : dict of lists
         ``train_loss`` and ``valid_loss`` of every epoch; ``best_epoch`` of every member, from 1.
         ``history_.to_frame()`` is a frame of pandas with a row for every epoch.
@@ -304,3 +305,17 @@ class SVNNClassifier(ClassifierMixin, BaseSVNN):
         """Return the most probable label of every row; ``shift`` and ``groups`` as in :meth:`predict_proba`."""
         probabilities = self.predict_proba(X, shift=shift, groups=groups)
         return self.fitted_.targets.decode(probabilities)
+
+    def score(
+        self,
+        X: DataLike,
+        y: ColumnLike,
+        sample_weight: ColumnLike | None = None,
+        *,
+        shift: ArrayLike | None = None,
+        groups: ColumnLike | None = None,
+    ) -> float:
+        """Return the share of labels that are right; ``shift`` and ``groups`` as in :meth:`predict`."""
+        from sklearn.metrics import accuracy_score  # slow to import
+
+        return float(accuracy_score(y, self.predict(X, shift=shift, groups=groups), sample_weight=sample_weight))

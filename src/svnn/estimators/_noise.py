@@ -81,8 +81,8 @@ def learn_noise(
 ) -> Noise:
     """Return the noise around predictions of held-out rows (n, n_outputs), for means over several members.
 
-    ``within`` (n_outputs,) is how far members differ, on average: errors of held-out rows, which single members predict,
-    hold that already, and it is taken away.
+    ``within`` (n_outputs,) is the mean variance of the members. Errors of held-out rows, which single members predict,
+    hold it already; it is taken away.
     """
     noise = Noise.learn(prediction, disagreement, targets, weight)
     total = np.average(np.square(targets - prediction), axis=0, weights=weight)

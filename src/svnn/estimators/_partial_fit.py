@@ -64,14 +64,7 @@ def updated(
 
     trainer = member_trainer(model, networks, Fold(data, shift), draws, rng, known=True)
     usual = Training.of(model, len(data.training.signals), data.training.signals.size)
-    training = replace(
-        usual,
-        lr=_RATE * usual.lr,
-        schedule="constant",
-        max_epochs=_EPOCHS,
-        patience=None,
-        callbacks=usual.plain_callbacks,
-    )
+    training = replace(usual, lr=_RATE * usual.lr, schedule="constant", max_epochs=_EPOCHS, patience=None)
     history = train(trainer.trainer, len(data.training.signals), training, draws)
     trainer.give_powers()
     module = networks[0] if len(networks) == 1 else Members(networks)

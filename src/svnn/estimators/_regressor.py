@@ -125,7 +125,8 @@ class SVNNRegressor(RegressorMixin, BaseSVNN):
         The shift: the covariance divided by its spectral norm, ``operator_.scale``; with ``use="log"`` the logarithm
         of that, and ``operator_.scale`` is 1.
     out_of_fold_ : ndarray of the shape of y or None
-        Predictions for training rows by members that saw neither them nor their covariance; NaN for rows that no member held out; None where no rows were.
+        Predictions for training rows by members that saw neither them nor their covariance;
+        NaN for rows that no member held out; None where no rows were.
     history_ : dict of lists
         ``train_loss`` and ``valid_loss`` of every epoch; ``best_epoch`` of every member, from 1.
         ``history_.to_frame()`` is a frame of pandas with a row for every epoch.
@@ -331,6 +332,20 @@ class SVNNRegressor(RegressorMixin, BaseSVNN):
             variance = variance + noise.variance(predicted, np.zeros_like(predicted))
         std: np.ndarray = np.sqrt(variance) * targets.standardizer.scale
         return mean, std.reshape(mean.shape)
+
+    def score(
+        self,
+        X: DataLike,
+        y: ColumnLike,
+        sample_weight: ColumnLike | None = None,
+        *,
+        shift: ArrayLike | None = None,
+        groups: ColumnLike | None = None,
+    ) -> float:
+        """Return the R² of the predictions; ``shift`` and ``groups`` as in :meth:`predict`."""
+        from sklearn.metrics import r2_score  # slow to import
+
+        return float(r2_score(y, self.predict(X, shift=shift, groups=groups), sample_weight=sample_weight))
 
     def _member_variance(self, X: DataLike, **rows: object) -> np.ndarray:
         """Return the variances (t, n_outputs) of the members' predictions, in squared units of ``y``."""

@@ -1,7 +1,6 @@
-"""All that inspection, plots and reports read of a fitted model.
+"""All that inspection, stability, plots and reports read of a fitted model.
 
-The rest of these rooms takes the values that these functions return: a change of how estimators keep their networks, or
-of how members are combined, needs a change here only.
+A model is an S-VNN or a blend. The rest of these rooms takes the values that these functions return.
 """
 
 from __future__ import annotations
@@ -9,186 +8,84 @@ from __future__ import annotations
 import copy
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, TypeAlias
 
 import numpy as np
 import torch
 from sklearn.utils.validation import check_is_fitted
-from torch import Tensor, nn
+from torch import Tensor
 
 from svnn._types import DataLike, Matrix
-from svnn.estimators._covariance_network import CovarianceNetwork, networks_of
-from svnn.estimators._tasks import Classification, Regression
+from svnn.estimators import BlendClassifier, BlendRegressor
+from svnn.estimators._base import BaseSVNN, check_one_covariance
+from svnn.estimators._data import check_signals
+from svnn.estimators._linear import LinearClassifier, LinearFitted, LinearRegressor
+from svnn.estimators._units import Standardizer
 from svnn.functional._matrix import numpy_matrix
-from svnn.operators import plain_matrix
+from svnn.nn import SVNN
+from svnn.operators import CovarianceOperator
+
+#: A fitted S-VNN, or a blend.
+Model: TypeAlias = BaseSVNN | BlendRegressor | BlendClassifier
+BLENDS, LINEAR = (BlendRegressor, BlendClassifier), (LinearRegressor, LinearClassifier)
 
 #: Hidden values held at once, in double precision. What a pass keeps for its gradients is a few hundred megabytes.
 _VALUES = 2**19
 
 
-@dataclass(frozen=True)
-class NetworkFunction:
-    """The predictions of a model, (t, m), for standardised signals (t, N, F), in double precision.
-
-    ``labels`` are the names of the m outputs, None where a sample has one number only. ``unit`` is the size of a
-    difference that counts, (m,): the standard deviation of the target, or 1 for probabilities and logits. It is None
-    where the model was trained on unscaled targets. ``linear``: whether ``combine``, which makes the outputs from those
-    of the members, is linear.
-    """
-
-    module: nn.Module
-    device: torch.device
-    shift: Any
-    combine: Callable[[Tensor], Tensor]
-    labels: np.ndarray | None
-    unit: np.ndarray | None
-    linear: bool
-
-    @property
-    def networks(self) -> list[Any]:
-        """The members that are networks."""
-        return list(networks_of(self.module))
-
-    def __call__(self, x: Tensor, shift: Any = None) -> Tensor:
-        """Return the outputs for a tensor of signals, on the model's shift unless another one is given."""
-        module: Any = self.module
-        shift = self.shift if shift is None else shift
-        members = module.outputs(x, shift) if hasattr(module, "outputs") else module(x, shift)[None]
-        return self.combine(members)
-
-    def values(self, Z: np.ndarray) -> np.ndarray:
-        """Return the outputs for an array of signals, some rows at a time."""
-        with torch.no_grad():
-            parts = [self(part) for part in self.tensor(Z).split(self.rows_at_once(Z.shape[1]))]
-        return torch.cat(parts).cpu().numpy()
-
-    def tensor(self, Z: np.ndarray) -> Tensor:
-        """Return an array as a tensor of double precision on the device of the network."""
-        return torch.as_tensor(Z, dtype=torch.float64, device=self.device)
-
-    def rows_at_once(self, n_nodes: int) -> int:
-        """Return how many rows fit in one pass."""
-        module: Any = self.module
-        return max(1, _VALUES // (n_nodes * int(module.widest)))
-
-    def shaped(self, values: np.ndarray) -> np.ndarray:
-        """Return (…, m) values without their last axis where there is one number per sample."""
-        return values if self.labels is not None else values[..., 0]
-
-
 def check_model(model: Any, purpose: str = "svnn.inspection") -> None:
-    """Raise an error unless ``model`` is a fitted covariance network with one covariance for all rows."""
-    if not isinstance(model, CovarianceNetwork):
+    """Raise an error unless ``model`` is a fitted S-VNN or blend with one covariance for all rows."""
+    if not isinstance(model, (BaseSVNN, *BLENDS)):
         hint = "; give its last step, and X as that step gets it" if hasattr(model, "steps") else ""
-        raise TypeError(f"model must be a fitted SVNNRegressor or SVNNClassifier, got {type(model).__name__}{hint}.")
+        raise TypeError(f"model must be a fitted S-VNN or blend, such as SVNNRegressor, got {type(model).__name__}{hint}.")
     check_is_fitted(model)
-    model._of_one_covariance(purpose)
+    for _, part in parts_of(model).values():
+        if isinstance(part, BaseSVNN):
+            check_one_covariance(part, purpose)
 
 
-def network_function(model: CovarianceNetwork, class_: Any = None, logit: bool = False) -> NetworkFunction:
-    """Return a checked model as a function; of a classifier with the outputs of all classes or of one."""
-    module: Any = copy.deepcopy(model.module_).double().eval()
-    device = next(module.parameters()).device
-    weights = getattr(module, "weights", torch.ones(1, dtype=torch.float64, device=device))
-    if isinstance(model, Regression):
-        if class_ is not None or logit:
-            name = "class_" if class_ is not None else "logit"
-            raise ValueError(f"{name} is for classifiers only, and model is a {type(model).__name__}; drop it.")
-        units = model._target_standardizer
-        mean, scale = (torch.as_tensor(v, dtype=torch.float64, device=device) for v in (units.mean, units.scale))
-        shape = model._targets.shape  # type: ignore[union-attr]
-        return NetworkFunction(
-            module,
-            device,
-            model.operator_,
-            lambda members: torch.tensordot(weights, members, 1) * scale + mean,
-            np.arange(shape[0]) if shape else None,
-            np.asarray(units.scale) if model._as_trained("standardize") else None,
-            linear=True,
-        )
-    assert isinstance(model, Classification)
-    classes: np.ndarray = model.classes_
-    chosen = slice(None) if class_ is None else _class_index(class_, classes)
-
-    def combine(members: Tensor) -> Tensor:
-        if not logit:
-            return torch.tensordot(weights, members.softmax(-1), 1)[:, chosen]
-        logits = torch.tensordot(weights, members, 1)
-        # A number added to all logits changes nothing, so their mean is set to zero.
-        return (logits - logits.mean(-1, keepdim=True))[:, chosen]
-
-    labels = classes if class_ is None else None
-    return NetworkFunction(module, device, model.operator_, combine, labels, np.ones(()), linear=logit)
+def parts_of(model: Model) -> dict[str, tuple[float, Any]]:
+    """Return the parts of a model by their names, each with its weight; an S-VNN is its only part."""
+    if isinstance(model, BaseSVNN):
+        return {"": (1.0, model)}
+    return {name: (model.blend_[name], part) for name, part in model.parts_.items()}
 
 
-def _class_index(class_: Any, classes: np.ndarray) -> slice:
-    index = np.flatnonzero(classes == class_)
-    if len(index) != 1:
-        raise ValueError(f"class_={class_!r} is none of the classes of the model: {classes.tolist()}.")
-    return slice(int(index[0]), int(index[0]) + 1)
+def network_part(model: Model) -> tuple[float, BaseSVNN]:
+    """Return the S-VNN that uses the covariance, with its weight: the model itself, or a part of the blend."""
+    parts = parts_of(model)
+    networks = [name for name, (_, part) in parts.items() if isinstance(part, BaseSVNN)]
+    if not networks:
+        raise ValueError(f"none of the parts of the {type(model).__name__} is an S-VNN: {', '.join(parts)}.")
+    with_edges = None if isinstance(model, BaseSVNN) else model.network_part
+    return parts[networks[0] if with_edges is None else with_edges]
 
 
-def signals_of(model: CovarianceNetwork, X: DataLike) -> np.ndarray:
-    """Return checked data as signals (t, N, F), in the units of ``X``."""
-    return np.asarray(model._signals(X))
-
-
-def standardised(model: CovarianceNetwork, X: DataLike) -> np.ndarray:
-    """Return data as the network gets it: (t, N, F), in units of the training data's standard deviations."""
-    return check_finite(np.asarray(model._standardizer(model._signals(X)), dtype=np.float64))
-
-
-def standardised_baseline(model: CovarianceNetwork, baseline: np.ndarray) -> np.ndarray:
-    """Return a sample (N, F) as the network gets it."""
-    return np.asarray(model._standardizer(baseline), dtype=np.float64)
-
-
-def check_finite(values: np.ndarray) -> np.ndarray:
-    """Return values that were computed from ``X``, or raise an error where one is not finite."""
-    if not np.isfinite(values).all():
-        raise ValueError("X holds values too far from those of the training data to compute with.")
-    return values
-
-
-def trained_use(model: CovarianceNetwork) -> str:
+def trained_use(model: Model) -> str:
     """Return what the filters are polynomials of: "covariance", "log" or "precision"."""
-    return str(model._as_trained("use"))
+    return network_part(model)[1].shift_.use
 
 
-def graph_matrix(model: CovarianceNetwork) -> Matrix:
+def graph_matrix(model: Model) -> Matrix:
     """Return the matrix whose entries are the edges of the model: its covariance, or precision where it uses that."""
-    if trained_use(model) == "precision" and model.covariance_estimator_ is not None:
-        return numpy_matrix(model.covariance_estimator_.precision_, "precision_")  # type: ignore[attr-defined]
-    return model.covariance_
+    shift = network_part(model)[1].shift_
+    if shift.use == "precision" and shift.estimator is not None:
+        return numpy_matrix(shift.estimator.precision_, "precision_")  # type: ignore[attr-defined]
+    return shift.covariance
 
 
-def scaled_shift(model: CovarianceNetwork) -> tuple[Matrix, float]:
-    """Return the matrix that the filters shift by, in double precision, and the number that it was divided by."""
-    return plain_matrix(model.operator_).astype(np.float64), float(model.operator_.scale or 1.0)
-
-
-def scaled_covariance(model: CovarianceNetwork) -> tuple[np.ndarray, float]:
-    """Return the dense covariance divided as in the training, and the number it was divided by."""
-    C, scale = model.covariance_, covariance_scale(model)
-    return np.asarray(C if isinstance(C, np.ndarray) else C.toarray(), dtype=np.float64) / scale, scale
-
-
-def covariance_scale(model: CovarianceNetwork) -> float:
-    """Return the number that the covariance was divided by in the training."""
-    return model._scale
-
-
-def n_networks(model: CovarianceNetwork) -> int:
+def n_networks(model: Model) -> int:
     """Return the number of networks that were trained."""
-    return len(networks_of(model.module_))
+    return sum(len(part.fitted_.networks) for _, part in parts_of(model).values() if isinstance(part, BaseSVNN))
 
 
-def predicts_std(model: CovarianceNetwork) -> bool:
+def predicts_std(model: Model) -> bool:
     """Return whether ``predict`` of a regressor can return standard deviations."""
-    return getattr(model, "_noise", None) is not None or model._n_members > 1
+    networks = [part for weight, part in parts_of(model).values() if weight and isinstance(part, BaseSVNN)]
+    return model.fitted_.noise is not None or any(len(part.fitted_.networks) > 1 for part in networks)
 
 
-def feature_names(model: CovarianceNetwork) -> np.ndarray:
+def feature_names(model: Model) -> np.ndarray:
     """Return the names of the features: those of the training table, or x0, x1, …"""
     given = getattr(model, "feature_names_in_", None)
     if given is not None:
@@ -206,3 +103,185 @@ def feature_index(feature: Any, names: np.ndarray, argument: str) -> int:
     if len(index) != 1:
         raise ValueError(f"{argument} holds {feature!r}, which is not the name of a feature, such as {names[0]!r}.")
     return int(index[0])
+
+
+# -- data -------------------------------------------------------------------------------------------
+
+
+def signals_of(model: Model, X: DataLike) -> np.ndarray:
+    """Return checked data as signals (t, N, F), in the units of ``X``."""
+    n_values = next((part.fitted_.n_values for _, part in parts_of(model).values() if _is_known(part)), None)
+    shape = np.shape(X)
+    return check_signals(model, X, (shape[2] if len(shape) > 2 else 1) if n_values is None else n_values)
+
+
+def standardised(model: Model, X: DataLike) -> np.ndarray:
+    """Return data as the first of the networks gets them: (t, N, F), in standard deviations of the training data."""
+    return check_finite(np.asarray(standardizer_of(model)(signals_of(model, X)), dtype=np.float64))
+
+
+def standardizer_of(model: Model) -> Standardizer:
+    """Return the units in which a model is inspected: those of its S-VNN with edges, or of its first part."""
+    parts = [part for _, part in parts_of(model).values()]
+    known = [part for part in parts if _is_known(part)]
+    part = network_part(model)[1] if any(isinstance(part, BaseSVNN) for part in parts) else known[0]
+    return part.fitted_.standardizer
+
+
+def check_finite(values: np.ndarray) -> np.ndarray:
+    """Return values that were computed from ``X``, or raise an error where one is not finite."""
+    if not np.isfinite(values).all():
+        raise ValueError("X holds values too far from those of the training data to compute with.")
+    return values
+
+
+def _is_known(part: Any) -> bool:
+    return isinstance(part, (BaseSVNN, *LINEAR))
+
+
+# -- predictions as functions -----------------------------------------------------------------------
+
+
+@dataclass(frozen=True)
+class PartFunction:
+    """The weighted predictions (t, m) of a part of a model, for signals in the units of the model.
+
+    ``networks`` are the members, in double precision. ``combine`` makes predictions from their outputs
+    (members, t, n_outputs). ``factor`` and ``offset`` turn signals into those in the units of the part.
+    """
+
+    networks: list[SVNN]
+    shift: CovarianceOperator
+    combine: Callable[[Tensor], Tensor]
+    weight: float
+    factor: Tensor
+    offset: Tensor
+
+    def __call__(self, x: Tensor, shift: CovarianceOperator | None = None) -> Tensor:
+        """Return the predictions on the shift of the part, unless another one is given."""
+        shift, x = self.shift if shift is None else shift, x * self.factor + self.offset
+        return self.weight * self.combine(torch.stack([network(x, shift) for network in self.networks]))
+
+
+@dataclass(frozen=True)
+class ModelFunction:
+    """The predictions of a model, (t, m), for standardised signals (t, N, F), in double precision.
+
+    Attributes
+    ----------
+    parts : tuple of PartFunction
+        The predictions are the sum of theirs.
+    labels : ndarray of shape (m,) or None
+        The names of the outputs; None where a sample has one number only.
+    unit : ndarray of shape (m,) or None
+        The size of a difference that counts: the standard deviation of the target, or 1 for probabilities and logits.
+        None where the model was trained on unscaled targets.
+    linear : bool
+        Whether predictions are linear in the outputs of the networks.
+    """
+
+    parts: tuple[PartFunction, ...]
+    labels: np.ndarray | None
+    unit: np.ndarray | None
+    linear: bool
+
+    @property
+    def device(self) -> torch.device:
+        """Where the networks are."""
+        return self.parts[0].factor.device
+
+    def __call__(self, x: Tensor, shift: CovarianceOperator | None = None) -> Tensor:
+        """Return the predictions for a tensor of signals, on the shift of each part unless another one is given."""
+        return torch.stack([part(x, shift) for part in self.parts]).sum(0)
+
+    def values(self, Z: np.ndarray) -> np.ndarray:
+        """Return the predictions for an array of signals, some rows at a time."""
+        with torch.no_grad():
+            parts = [self(part) for part in self.tensor(Z).split(self.rows_at_once(Z.shape[1]))]
+        return torch.cat(parts).cpu().numpy()
+
+    def tensor(self, Z: np.ndarray) -> Tensor:
+        """Return an array as a tensor of double precision on the device of the networks."""
+        return torch.as_tensor(Z, dtype=torch.float64, device=self.device)
+
+    def rows_at_once(self, n_nodes: int) -> int:
+        """Return how many rows fit in one pass."""
+        widest = max(network.widest for part in self.parts for network in part.networks)
+        return max(1, _VALUES // (n_nodes * widest))
+
+    def shaped(self, values: np.ndarray) -> np.ndarray:
+        """Return (…, m) values without their last axis where there is one number per sample."""
+        return values if self.labels is not None else values[..., 0]
+
+
+def model_function(model: Model, class_: Any = None, logit: bool = False) -> ModelFunction:
+    """Return a checked model as a function; of a classifier with the outputs of all classes or of one."""
+    targets, chosen = model.fitted_.targets, slice(None)
+    if not targets.are_labels:
+        if class_ is not None or logit:
+            name = "class_" if class_ is not None else "logit"
+            raise ValueError(f"{name} is for classifiers only, and model is a {type(model).__name__}; drop it.")
+        labels = np.arange(targets.shape[0]) if targets.shape else None
+        is_scaled = not isinstance(model, BaseSVNN) or model.fitted_.standardize
+        unit = np.asarray(targets.standardizer.scale) if is_scaled else None
+    else:
+        chosen = slice(None) if class_ is None else _class_index(class_, targets.classes)
+        labels, unit = (targets.classes if class_ is None else None), np.ones(())
+    used = {name: (weight, part) for name, (weight, part) in parts_of(model).items() if weight > 0}
+    for name, (_, part) in used.items():
+        if not _is_known(part):
+            raise ValueError(
+                f"part {name!r} ({type(part).__name__}) cannot be split into contributions. Inspect a part alone, such "
+                'as model.parts_["with edges"], or use grouped_permutation_importance, which works for any.'
+            )
+    units = standardizer_of(model)
+    functions = [_part_function(part, weight, units, chosen, logit) for weight, part in used.values()]
+    return ModelFunction(tuple(functions), labels, unit, linear=logit or not targets.are_labels)
+
+
+def _part_function(part: Any, weight: float, units: Standardizer, chosen: slice, logit: bool) -> PartFunction:
+    """Return an S-VNN or a linear model as a function of signals in ``units``."""
+    fitted = part.fitted_
+    if isinstance(part, BaseSVNN):
+        networks, shift = [copy.deepcopy(network).double().eval() for network in fitted.networks], part.shift_.operator
+    else:
+        networks, shift = [linear_network(fitted, part.n_features_in_)], None
+    device = next(networks[0].parameters()).device
+
+    def tensor(values: Any) -> Tensor:
+        return torch.as_tensor(np.asarray(values, dtype=np.float64), device=device)
+
+    own = fitted.standardizer
+    factor, offset = tensor(units.scale / own.scale), tensor((units.mean - own.mean) / own.scale)
+    if not fitted.targets.are_labels:
+        mean, scale = tensor(fitted.targets.standardizer.mean), tensor(fitted.targets.standardizer.scale)
+        return PartFunction(networks, shift, lambda outputs: outputs.mean(0) * scale + mean, weight, factor, offset)
+
+    def combine(outputs: Tensor) -> Tensor:
+        if not logit:
+            return outputs.softmax(-1).mean(0)[:, chosen]
+        logits = outputs.mean(0)
+        # A number added to all logits changes nothing, so their mean is set to zero.
+        return (logits - logits.mean(-1, keepdim=True))[:, chosen]
+
+    return PartFunction(networks, shift, combine, weight, factor, offset)
+
+
+def linear_network(fitted: LinearFitted, n_nodes: int) -> SVNN:
+    """Return a linear model as a network that passes its signals on to the head."""
+    F, sizes = fitted.n_values, {"order": 0, "mlp": (), "n_nodes": n_nodes}
+    network = SVNN(F, len(fitted.bias), (F,), activation="identity", batch_norm=False, readout="flatten", **sizes)
+    network = network.double().eval()
+    with torch.no_grad():
+        network.filters[0].weight.copy_(torch.eye(F)[None])
+        network.filters[0].bias.zero_()
+        network.head[0].weight.copy_(torch.as_tensor(fitted.weight))
+        network.head[0].bias.copy_(torch.as_tensor(fitted.bias))
+    return network
+
+
+def _class_index(class_: Any, classes: np.ndarray) -> slice:
+    index = np.flatnonzero(classes == class_)
+    if len(index) != 1:
+        raise ValueError(f"class_={class_!r} is none of the classes of the model: {classes.tolist()}.")
+    return slice(int(index[0]), int(index[0]) + 1)

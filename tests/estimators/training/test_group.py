@@ -125,7 +125,7 @@ def test_best_epochs_and_patience_follow_the_losses_of_the_others():
 class Outputs:
     """A trainer whose outputs for its held-out rows in each epoch are given."""
 
-    watched = np.array([True])
+    n_members, watched = 1, np.array([True])
 
     def __init__(self, outputs):
         self.script = iter(outputs)
