@@ -17,7 +17,7 @@ from sklearn.pipeline import make_pipeline
 
 import svnn.preprocessing
 from svnn import SVNNClassifier
-from svnn.preprocessing import WindowFeatures, _statistics
+from svnn.preprocessing import WindowFeatures
 from svnn.preprocessing import _window_features as module
 
 EVERYTHING = {
@@ -272,5 +272,5 @@ def test_windows_of_any_unit(rng):
 def test_constant_up_to_rounding_is_constant():
     window = np.full((1, 1, 20), 3.3)
     window[..., ::2] = np.nextafter(3.3, 4)
-    rest, scale = _statistics.centred(window)
+    rest, scale = module.centred(window)
     assert (rest == 0).all() and (scale == 0).all()

@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 from svnn.datasets import load_genes, load_stocks
-from svnn.datasets._arrays import without_splits
+from svnn.datasets._loaders import without_splits
 
 
 @pytest.fixture

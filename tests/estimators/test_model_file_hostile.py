@@ -112,27 +112,17 @@ WRONG = {
     "feature_names_in": [["a"], [1, 2, 3, 4, 5], "abcde", 7],
     "target_shape": [[2], [0], [-1], [1, 1], [10**12], "x", None, 3],
     "history": [[], {}, {"train_loss": 3}, {"train_loss": ["x"]}, None],
-    "covariance": [3, None, {"array": "nowhere"}, {"csr": "covariance", "shape": [5, 10**12]}, {"array": 5}, {}],
-    "covariance_estimator": [
-        *(3, [], {}, {"estimator": "os.system", "params": {}, "attributes": {}}),
-        *({"estimator": "svnn.HardThreshold", "params": {"unheard_of": 1}, "attributes": {}},),
-        *(
-            {"estimator": "svnn.HardThreshold", "params": {}, "attributes": attributes}
-            for attributes in (
-                None,
-                {"fit": 1},
-                {"_private_": 1},
-                {"__class__": 1},
-                {"a b_": 1},
-                {"x_": {"array": "no"}},
-            )
-        ),
-    ],
     "module": [
         *(None, [], {}, {"in_features": 2}, {"in_features": "1"}),
     ],
-    "attributes": [3, {"fit": 1}, {"module_": 1}],
+    "attributes": [3, {"fit": 1}, {"fitted_": 1}],
     "tensors": [{}, 3],
+    "shift": [None, 3, [], {}],
+    "members": [0, 2, 10**12, "1", None],
+    "unseen": [None, [1], [-1], ["a"]],
+    "standardize": [None, 1],
+    "out_of_fold": [3, {"array": "module.readout.weight"}],
+    "noise": [3, [], [1, 2, 3]],
 }
 
 
@@ -155,9 +145,33 @@ def test_wrong_values_in_the_header(path, name, value):
 @pytest.mark.parametrize(
     ("part", "name", "value"),
     [
-        *(("operator", "scale", v) for v in (float("nan"), float("inf"), 0.0, -1.0, "1", True, [])),
-        *(("operator", "backend", v) for v in ("csr", "lowrank", "gpu", None, 3, [])),
-        ("operator", "adaptive", 3),
+        *(
+            ("shift", "covariance", v)
+            for v in (3, None, {"array": "nowhere"}, {"csr": "covariance", "shape": [5, 10**12]}, {"array": 5}, {})
+        ),
+        *(("shift", "scale", v) for v in (float("nan"), float("inf"), 0.0, -1.0, "1", None)),
+        *(("shift", "use", v) for v in ("auto", None, 3)),
+        *(("shift", "is_given", v) for v in (None, 1)),
+        *(("shift", "per", v) for v in ("table", "sample", 3)),
+        *(("shift", "operator", v) for v in (None, [], {})),
+        *(
+            ("shift", "estimator", v)
+            for v in (
+                *(3, [], {}, {"estimator": "os.system", "params": {}, "attributes": {}}),
+                *({"estimator": "svnn.HardThreshold", "params": {"unheard_of": 1}, "attributes": {}},),
+                *(
+                    {"estimator": "svnn.HardThreshold", "params": {}, "attributes": attributes}
+                    for attributes in (
+                        None,
+                        {"fit": 1},
+                        {"_private_": 1},
+                        {"__class__": 1},
+                        {"a b_": 1},
+                        {"x_": {"array": "no"}},
+                    )
+                ),
+            )
+        ),
         *(("module", "hidden", v) for v in ([10**12], [10**30], [], "x", [4.5], [-4], [4] * 10_000, None)),
         *(("module", "order", v) for v in (10**12, -1, 2.5, "2", None)),
         *(("module", "heads", v) for v in (10**9, 0, "4")),
@@ -176,6 +190,24 @@ def test_wrong_values_further_inside(path, part, name, value):
     regressor().save(path)
     tensors, header = read(path)
     header[part][name] = value
+    forge(path, tensors, header)
+    with pytest.raises(ModelFileError):
+        svnn.load(path)
+
+
+@pytest.mark.parametrize(
+    ("name", "value"),
+    [
+        *(("scale", v) for v in (float("nan"), float("inf"), 0.0, -1.0, "1", True, [])),
+        *(("backend", v) for v in ("csr", "lowrank", "gpu", None, 3, [])),
+        ("adaptive", 3),
+    ],
+    ids=str,
+)
+def test_wrong_operators(path, name, value):
+    regressor().save(path)
+    tensors, header = read(path)
+    header["shift"]["operator"][name] = value
     forge(path, tensors, header)
     with pytest.raises(ModelFileError):
         svnn.load(path)
@@ -323,12 +355,12 @@ def test_strange_data_to_draw_from(path):
     small = SVNNRegressor(covariance=covariance, use="covariance", members=1, max_epochs=1, random_state=0)
     small.fit(X, X[:, 0]).save(path)
     tensors, header = read(path)
-    data, key = header["covariance_estimator"]["observations"], "covariance_estimator.observations"
+    data, key = header["shift"]["estimator"]["observations"], "covariance_estimator.observations"
     strange = [{name: value} for name in ("n_features", "n_values", "scale", "n_samples") for value in (-1, "1", None)]
     strange += [{"dtype": "float16"}, {"as_tensor": 1}, {"panels": 3}, {"extra": 1}, {"Z": {"array": key + ".unit"}}]
     for change in strange:
         other = copy.deepcopy(header)
-        other["covariance_estimator"]["observations"] = data | change
+        other["shift"]["estimator"]["observations"] = data | change
         forge(path, tensors, other)
         with pytest.raises(ModelFileError):
             svnn.load(path)

@@ -194,7 +194,7 @@ def test_classes_are_named_in_the_first_call():
     model = SVNNClassifier(**QUICK).partial_fit(X[first], y[first], classes=labels)
     np.testing.assert_array_equal(model.classes_, labels)
     assert set(model.predict(X)) <= {"high", "low"}
-    for _ in range(8):
+    for _ in range(10):
         model.partial_fit(X, y, classes=labels)
     assert model.predict_proba(X)[y == "mid", 2].mean() > 2 * model.predict_proba(X)[y != "mid", 2].mean()
     with pytest.raises(ValueError, match=r"y holds the labels \['other'\].*name all of them as classes="):

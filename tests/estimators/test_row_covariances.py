@@ -56,7 +56,9 @@ def test_matrices_of_rows_carry_what_the_table_does_not(data):
     assert score > 0.6 > SVNNRegressor(**settings).fit(noise[:60], y[:60]).score(noise[60:], y[60:]) + 0.3
 
 
-@pytest.mark.parametrize("options", [{}, {"hidden": (3, 3)}, {"batch_norm": True}, {"members": 1}, {"schedule": "constant"}])
+@pytest.mark.parametrize(
+    "options", [{}, {"hidden": (3, 3)}, {"batch_norm": True}, {"members": 1}, {"schedule": "constant"}]
+)
 def test_a_batch_is_what_a_loop_over_its_rows_is(data, options):
     X, y, shift = data
     model = SVNNRegressor(**FAST | options, shrink=False).fit(X[:40], y[:40], shift=shift[:40])
@@ -120,9 +122,9 @@ def test_thresholds_act_on_every_row():
 
 def test_what_set_params_changes_is_not_fitted(tmp_path):
     X, y = series()
-    model = SVNNRegressor(**FAST, shrink=False, covariance_per="sample", covariance=svnn.HardThreshold(density=0.3)).fit(
-        X, y
-    )
+    model = SVNNRegressor(
+        **FAST, shrink=False, covariance_per="sample", covariance=svnn.HardThreshold(density=0.3)
+    ).fit(X, y)
     before = model.predict(X)
     model.covariance.density = 1.0
     np.testing.assert_array_equal(model.predict(X), before)

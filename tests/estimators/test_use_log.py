@@ -116,7 +116,9 @@ def test_the_scale_of_training_is_that_of_another_matrix(model, data):
     X, _ = data
     C = model.covariance_
     other = model.on(0.5 * C)
-    np.testing.assert_allclose(other.operator_.to_dense().numpy(), log_covariance(0.5 * C / model.shift_.scale), atol=1e-5)
+    np.testing.assert_allclose(
+        other.operator_.to_dense().numpy(), log_covariance(0.5 * C / model.shift_.scale), atol=1e-5
+    )
     assert abs(other.predict(X) - model.predict(X)).max() > 1e-3
 
 
@@ -180,7 +182,9 @@ def test_the_response_at_an_eigenvalue_is_the_filter_on_its_eigenvector(model):
                 filtered = (layer(x, shift) - layer.bias)[0].numpy()
             scale = float(np.abs(layer.weight.detach().numpy()).sum(0).max())
             np.testing.assert_allclose(filtered, vector[:, None] * own, atol=1e-5 * scale)
-            assert value == pytest.approx(model.shift_.scale * 10 ** (8 * (log_eigenvalues(value / model.shift_.scale) - 1)))
+            assert value == pytest.approx(
+                model.shift_.scale * 10 ** (8 * (log_eigenvalues(value / model.shift_.scale) - 1))
+            )
 
 
 def test_the_response_by_hand(model):

@@ -12,7 +12,7 @@ from sklearn.base import clone
 
 from estimators.families import CLASSIFIERS, REGRESSORS, each
 from svnn import SVNNClassifier
-from svnn.estimators._training_data import relative, with_class_weight
+from svnn.estimators._data import relative, with_class_weight
 from svnn.estimators.training._loop import weighted
 
 POSITIVE = st.floats(1e-3, 1e3)

@@ -7,7 +7,7 @@ import pytest
 
 from svnn import SVNNClassifier, SVNNRegressor
 from svnn._compiled import load
-from svnn.estimators import _member_training
+from svnn.estimators import _trainers
 from svnn.estimators.training import CompiledTrainer, ModuleTrainer, StackedTrainer
 from svnn.nn._shifted import SpectralSignals
 
@@ -43,7 +43,7 @@ def test_stacked_networks_train_in_the_eigenbasis_as_modules_do(node_dropout, us
     model = SVNNClassifier(**SETTINGS, node_dropout=node_dropout, shrink=False).fit(X, y)
     assert set(used) == {(StackedTrainer, SpectralSignals)}
     used.clear()
-    monkeypatch.setattr(_member_training.Plan, "of", classmethod(lambda *arguments: None))
+    monkeypatch.setattr(_trainers.Plan, "of", classmethod(lambda *arguments: None))
     modules = SVNNClassifier(**SETTINGS, node_dropout=node_dropout, shrink=False).fit(X, y)
     assert set(used) == {(ModuleTrainer, SpectralSignals)}
     np.testing.assert_allclose(model.history_["train_loss"], modules.history_["train_loss"], rtol=1e-4)
@@ -64,7 +64,7 @@ def test_the_kernel_trains_wide_signals_as_stacked_networks_do(used, monkeypatch
     X, y = problem()
     stacked = SVNNClassifier(**SETTINGS, node_dropout=0.0, shrink=False).fit(X, y)
     used.clear()
-    monkeypatch.setattr(_member_training, "_MOST_COMPILED", 100)
+    monkeypatch.setattr(_trainers, "_MOST_COMPILED", 100)
     kernel = SVNNClassifier(**SETTINGS, node_dropout=0.0, shrink=False).fit(X, y)
     assert {kind for kind, _ in used} == {CompiledTrainer}
     np.testing.assert_allclose(kernel.history_["train_loss"], stacked.history_["train_loss"], rtol=1e-4)

@@ -10,25 +10,8 @@ import typer
 
 from svnn._jobs import check_run, cores
 from svnn._progress import console, progress_bar
-from svnn.cli._app import (
-    Covariance,
-    Drop,
-    File,
-    Group,
-    Jobs,
-    Json,
-    Scheduler,
-    Seed,
-    Target,
-    Task,
-    app,
-    checking,
-    complain,
-    parts,
-    say_json,
-    say_notes,
-    working,
-)
+from svnn.cli import _app as cli
+from svnn.cli._app import app, checking, complain, say_json, say_notes, working
 
 if TYPE_CHECKING:
     from rich.progress import Progress
@@ -45,9 +28,9 @@ Quick = Annotated[bool, typer.Option("--quick", help="One round of five folds in
 def demo(
     out: Annotated[Path, typer.Option(help="The folder for the results.")] = Path("runs/demo"),
     quick: Quick = False,
-    seed: Seed = 0,
-    jobs: Jobs = None,
-    json_: Json = False,
+    seed: cli.Seed = 0,
+    jobs: cli.Jobs = None,
+    json_: cli.Json = False,
 ) -> None:
     """Compare models on near-infrared spectra of meat that come with the package.
 
@@ -74,21 +57,21 @@ def demo(
 
 @app.command()
 def compare(
-    file: File,
-    target: Target,
-    group: Group = None,
-    task: Task = None,
-    covariance: Covariance = "hard",
-    drop: Drop = None,
+    file: cli.File,
+    target: cli.Target,
+    group: cli.Group = None,
+    task: cli.Task = None,
+    covariance: cli.Covariance = "hard",
+    drop: cli.Drop = None,
     quick: Quick = False,
     out: Annotated[
         Path | None,
         typer.Option(help="The folder for the results. By default runs/compare/NAME; with --json none is written."),
     ] = None,
-    json_: Json = False,
-    seed: Seed = 0,
-    jobs: Jobs = None,
-    scheduler: Scheduler = None,
+    json_: cli.Json = False,
+    seed: cli.Seed = 0,
+    jobs: cli.Jobs = None,
+    scheduler: cli.Scheduler = None,
 ) -> None:
     """Compare covariance networks with other models on a table, by repeated cross-validation.
 
@@ -101,7 +84,7 @@ def compare(
         check_run(seed, jobs, out)
         from svnn.comparison import read_table
 
-        data = read_table(file, target, group, task, drop=parts(drop))
+        data = read_table(file, target, group, task, drop=cli.parts(drop))
         plan = _plan(data, quick, seed, covariance)
         folder = out if out or json_ else Path("runs/compare") / data.name
         check_run(seed, jobs, folder)
@@ -114,16 +97,16 @@ def compare(
 
 @app.command()
 def advise(
-    file: File,
+    file: cli.File,
     target: Annotated[
         str | None, typer.Option(help="The column to predict. With it covariances are ranked by prediction.")
     ] = None,
-    group: Group = None,
-    task: Task = None,
-    drop: Drop = None,
-    seed: Seed = 0,
-    jobs: Jobs = None,
-    json_: Json = False,
+    group: cli.Group = None,
+    task: cli.Task = None,
+    drop: cli.Drop = None,
+    seed: cli.Seed = 0,
+    jobs: cli.Jobs = None,
+    json_: cli.Json = False,
 ) -> None:
     """Recommend a covariance for a table, and say why.
 
@@ -137,7 +120,7 @@ def advise(
 
         if target is None and (group is not None or task is not None):
             raise ValueError("--group and --task need --target, the column to predict.")
-        data = read_table(file, target, group, task, drop=parts(drop))
+        data = read_table(file, target, group, task, drop=cli.parts(drop))
         rows, features = data.X.shape
         if target is not None:
             plan = _advisor.plan_advice(data.X, data.y, data.groups, data.task, seed=seed)
@@ -211,7 +194,7 @@ def _screen_table(result: Comparison) -> ScreenTable:
     from rich.table import Table
     from rich.text import Text
 
-    from svnn.comparison._models import OURS
+    from svnn.comparison._comparison import OURS
 
     groups = "" if result.n_groups is None else f" in {result.n_groups} groups"
     title = f"{result.name}: {result.n_samples} rows{groups}, {result.n_features} features, {result.n_splits} splits"
@@ -239,7 +222,8 @@ def _write(folder: Path, result: Comparison, plan: Plan, data: Dataset) -> list[
     The report shows a network that was trained on the rows of one split, on the other rows.
     """
     from svnn.comparison import plot
-    from svnn.comparison._models import DEFAULT, OURS, build, complete, fit
+    from svnn.comparison._comparison import DEFAULT, OURS
+    from svnn.comparison._models import build, complete, fit
     from svnn.reporting import write_report
 
     folder.mkdir(parents=True, exist_ok=True)
@@ -257,7 +241,7 @@ def _write(folder: Path, result: Comparison, plan: Plan, data: Dataset) -> list[
     train, test = plan.splits[0]
     X_train, X_test = complete(data.X[train], data.X[test])
     model = build(OURS, data.task, data.X.shape[1], plan.seed, plan.group_folds)
-    model.set_params(covariance=result.settings.get("covariance", DEFAULT))
+    model.set_params(parts__covariance=result.settings.get("covariance", DEFAULT))
     fit(model, X_train, data.y[train], None if data.groups is None else data.groups[train])
     write_report(report, comparison=result, model=model, X=X_test, y=data.y[test], names=data.names)
     return [*written, report]

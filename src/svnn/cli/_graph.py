@@ -11,7 +11,8 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from svnn.cli._app import Drop, Json, Scheduler, app, checking, parts, say_json, say_notes, working
+from svnn.cli import _app as cli
+from svnn.cli._app import app, checking, say_json, say_notes, working
 
 if TYPE_CHECKING:
     from svnn.graphs import Graph
@@ -45,13 +46,13 @@ def graph(
     correlation: Annotated[str, typer.Option(help="pearson, spearman (of ranks) or biweight (robust).")] = "pearson",
     layer: Annotated[str | None, typer.Option(help="The layer of an AnnData file. By default X.")] = None,
     dataset: Annotated[str | None, typer.Option(help="The array in an HDF5, Zarr or NPZ file.")] = None,
-    drop: Drop = None,
+    drop: cli.Drop = None,
     device: Annotated[str, typer.Option(help="auto (a GPU where there is one), cpu or cuda.")] = "auto",
-    scheduler: Scheduler = None,
+    scheduler: cli.Scheduler = None,
     memory_limit: Annotated[
         str | None, typer.Option(help="Memory to use, such as 2GB. By default half of what there is.")
     ] = None,
-    json_: Json = False,
+    json_: cli.Json = False,
 ) -> None:
     """Find the largest correlations between the features of a table, and write them as the edges of a graph.
 
@@ -60,7 +61,7 @@ def graph(
     """
     with checking(), _named_as_options():
         _check_choice(top_k=top_k, density=density, threshold=threshold, edges=edges)
-        from svnn.graphs._writer import check_target
+        from svnn.graphs._files import check_target
         from svnn.sources import open_table
 
         check_target(out)
@@ -69,9 +70,9 @@ def graph(
             from svnn._cluster import check_scheduler
 
             check_scheduler(scheduler)
-            table = _lazy(file, layer, dataset, parts(drop))
+            table = _lazy(file, layer, dataset, cli.parts(drop))
         else:
-            table = open_table(file, layer=layer, dataset=dataset, drop=parts(drop))
+            table = open_table(file, layer=layer, dataset=dataset, drop=cli.parts(drop))
         notes = list(getattr(table, "notes", ()))
     say_notes(notes, quiet=json_)
     with working(), checking(), _named_as_options(), _on_cluster(scheduler):

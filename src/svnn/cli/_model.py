@@ -10,25 +10,8 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from svnn._jobs import check_run
-from svnn.cli._app import (
-    Covariance,
-    Drop,
-    File,
-    Group,
-    Json,
-    Model,
-    Seed,
-    Target,
-    Task,
-    app,
-    check_file,
-    checking,
-    complain,
-    parts,
-    say_json,
-    say_notes,
-    working,
-)
+from svnn.cli import _app as cli
+from svnn.cli._app import app, checking, complain, say_json, say_notes, working
 
 if TYPE_CHECKING:
     import numpy as np
@@ -38,35 +21,36 @@ Out = Annotated[Path | None, typer.Option(help="The CSV file to write. By defaul
 
 @app.command()
 def fit(
-    file: File,
-    target: Target,
+    file: cli.File,
+    target: cli.Target,
     out: Annotated[Path, typer.Option(help="The file for the model, such as model.safetensors.")],
-    group: Group = None,
-    task: Task = None,
-    covariance: Covariance = "hard",
-    drop: Drop = None,
-    seed: Seed = 0,
-    json_: Json = False,
+    group: cli.Group = None,
+    task: cli.Task = None,
+    covariance: cli.Covariance = "hard",
+    drop: cli.Drop = None,
+    seed: cli.Seed = 0,
+    json_: cli.Json = False,
 ) -> None:
-    """Fit an S-VNN to a table and keep it in a file."""
+    """Fit a model to a table, and keep it in a file.
+
+    The model is a blend of S-VNNs, of networks without edges and of a linear model, weighted by held-out rows.
+    """
     with checking():
         from svnn.comparison import read_table
         from svnn.comparison._compare import check_name
 
         check_run(seed)
-        check_file(out)
-        table = read_table(file, target, group, task, drop=parts(drop))
+        cli.check_file(out)
+        table = read_table(file, target, group, task, drop=cli.parts(drop))
         check_name(covariance, table.X.shape[1])
     say_notes(table.notes, quiet=json_)
     with working():
         import pandas as pd
 
-        from svnn import SVNNClassifier, SVNNRegressor
-        from svnn.comparison._models import complete
+        from svnn.comparison._models import blend, complete
 
         X, _ = complete(table.X, table.X)
-        network = SVNNRegressor if table.task == "regression" else SVNNClassifier
-        model = network(covariance=covariance, random_state=seed)
+        model = blend(table.task, seed, covariance=covariance)
         with checking():  # what is wrong with a table may show only here
             model.fit(pd.DataFrame(X, columns=table.names), table.y, groups=table.groups)
         model.save(out)
@@ -80,11 +64,11 @@ def fit(
 
 @app.command()
 def predict(
-    model: Model,
-    file: File,
+    model: cli.Model,
+    file: cli.File,
     out: Out = None,
     std: Annotated[bool, typer.Option("--std", help="Add a standard deviation to every predicted number.")] = False,
-    json_: Json = False,
+    json_: cli.Json = False,
 ) -> None:
     """Predict the target of every row of a table."""
     with checking():
@@ -112,12 +96,12 @@ def predict(
 
 @app.command()
 def stability(
-    model: Model,
-    file: File,
+    model: cli.Model,
+    file: cli.File,
     repeats: Annotated[int, typer.Option(help="Draws for each number of rows.")] = 5,
     out: Out = None,
-    seed: Seed = 0,
-    json_: Json = False,
+    seed: cli.Seed = 0,
+    json_: cli.Json = False,
 ) -> None:
     """Show how far a model moves when its covariance is estimated from fewer rows.
 
@@ -135,9 +119,10 @@ def stability(
     with working():
         from sklearn.base import clone
 
+        from svnn.inspection._fitted import network_part
         from svnn.stability import stability_curve
 
-        estimator = clone(network.covariance_estimator_)
+        estimator = clone(network_part(network)[1].covariance_estimator_)
         curve = stability_curve(
             network, _framed(network, X[1::2]), estimator, X[::2], sizes, repeats=repeats, random_state=seed
         )
@@ -147,11 +132,11 @@ def stability(
 
 @app.command()
 def explain(
-    model: Model,
-    file: File,
+    model: cli.Model,
+    file: cli.File,
     top: Annotated[int, typer.Option(help="The number of features to show.")] = 20,
     out: Annotated[Path | None, typer.Option(help="The CSV file for the contributions of every row.")] = None,
-    json_: Json = False,
+    json_: cli.Json = False,
 ) -> None:
     """Show which features carry the predictions of a model."""
     with checking():
@@ -171,13 +156,13 @@ def explain(
 
 @app.command()
 def export(
-    model: Model,
+    model: cli.Model,
     out: Annotated[Path, typer.Option(help="The file to write: .onnx for ONNX, .pt2 for torch.export.")],
     double: Annotated[bool, typer.Option("--double", help="Compute in double precision.")] = False,
 ) -> None:
     """Write a model as a file that runs without svnn."""
     with checking():
-        check_file(out)
+        cli.check_file(out)
         network = _loaded(model)
     with working(), checking():
         import torch
@@ -200,7 +185,7 @@ def _read(model: Path, file: str, out: Path | None) -> tuple[Any, np.ndarray]:
     from svnn.comparison import read_table
 
     if out is not None:
-        check_file(out)
+        cli.check_file(out)
     network = _loaded(model)
     names = getattr(network, "feature_names_in_", None)
     if names is not None:

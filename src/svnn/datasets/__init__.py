@@ -6,10 +6,9 @@ data, and the label, or anything made from it, is never among the inputs. :func:
 with the package. The data of the paper are in :mod:`svnn.paper`.
 """
 
-from svnn.datasets._arrays import load_genes, load_stocks
+from svnn.datasets._loaders import load_genes, load_meats, load_stocks, load_tecator
 from svnn.datasets._recordings import sliding_windows, split_by_groups
 from svnn.datasets._synthetic import make_sparse_covariance, make_spiked
-from svnn.datasets._tecator import load_meats, load_tecator
 
 __all__ = [
     "load_genes",

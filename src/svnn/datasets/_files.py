@@ -14,8 +14,8 @@ from pathlib import Path
 
 import numpy as np
 
+from svnn.sources._frames import open_text
 from svnn.sources._memory import available_memory
-from svnn.sources._text import open_text
 
 PathLike = str | os.PathLike[str]
 

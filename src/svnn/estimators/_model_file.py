@@ -218,8 +218,7 @@ def _check_header(path: Path, header: Json, tensors: Mapping[str, Tensor]) -> No
         raise ModelFileError(f"{path} is damaged: its header cannot be read (no checksum).")
     try:
         table = {key: _described(key, value) for key, value in tensors.items()}
-        # Files written before there was a table of tensors have none.
-        same = header["checksum"] == checksum(tensors, header) and header.get("tensors", table) == table
+        same = header["checksum"] == checksum(tensors, header) and header.get("tensors") == table
     except (ValueError, RecursionError) as error:
         raise ModelFileError(f"{path} is damaged: its header cannot be read ({error}).") from error
     if not same:

@@ -245,7 +245,7 @@ def _get_network(model: BaseSVNN, stored: Json, key: str, tensors: dict[str, Ten
         n_values,
         stored["standardize"],
         history,
-        _get_out_of_fold(stored["out_of_fold"], tensors),
+        _get_out_of_fold(stored["out_of_fold"], tensors, targets),
         _get_noise(stored["noise"], tensors, targets.n_outputs),
         tuple(unseen),
     )
@@ -352,7 +352,7 @@ def _get_linear(model: Any, stored: Json, key: str, tensors: dict[str, Tensor]) 
     model.fitted_ = LinearFitted(
         values["weight"], values["bias"], standardizer, targets, n_values, values["gram"], tuple(unseen)
     )
-    model.out_of_fold_ = _get_out_of_fold(stored["out_of_fold"], tensors)
+    model.out_of_fold_ = _get_out_of_fold(stored["out_of_fold"], tensors, targets)
 
 
 def _put_blend(model: Any, key: str, tensors: dict[str, Tensor]) -> Json:
@@ -393,7 +393,7 @@ def _get_blend(
         dict(zip(names, found, strict=True)),
         blend,
         targets,
-        _get_out_of_fold(stored["out_of_fold"], tensors),
+        _get_out_of_fold(stored["out_of_fold"], tensors, targets),
         _get_noise(stored["noise"], tensors, targets.n_outputs),
     )
 
@@ -418,6 +418,7 @@ def _put_unfitted(parts: Any, key: str, tensors: dict[str, Tensor]) -> Any:
 
 def _get_unfitted(stored: Any, tensors: dict[str, Tensor], known: dict[str, type]) -> Any:
     if isinstance(stored, str):
+        _must(stored == "auto", "parts")
         return stored
     if isinstance(stored, list):
         return [(str(name), _get_unfitted(part, tensors, known)) for name, part in stored]
@@ -481,9 +482,10 @@ def _get_noise(stored: Any, tensors: dict[str, Tensor], n_outputs: int) -> Noise
     return found
 
 
-def _get_out_of_fold(stored: Any, tensors: dict[str, Tensor]) -> np.ndarray | None:
+def _get_out_of_fold(stored: Any, tensors: dict[str, Tensor], targets: Targets) -> np.ndarray | None:
     found: np.ndarray | None = decode(stored, tensors)
-    _must(found is None or (found.dtype == np.float64 and found.ndim in (1, 2)), "out_of_fold")
+    shape = targets.shape if isinstance(targets, NumberTargets) else (targets.n_outputs,)
+    _must(found is None or (found.dtype == np.float64 and found.shape[1:] == shape and found.ndim > 0), "out_of_fold")
     return found
 
 
@@ -499,7 +501,7 @@ def _get_targets(stored: Json, key: str, tensors: dict[str, Tensor], are_labels:
         classes = decode_labels(stored["classes"])
         return LabelTargets(classes, len(classes))
     shape = tuple(_whole(size, "target_shape") for size in stored["target_shape"])
-    _must(len(shape) < 2, "target_shape")
+    _must(isinstance(stored["target_shape"], list) and len(shape) < 2, "target_shape")
     n_outputs = math.prod(shape)
     return NumberTargets(shape, n_outputs, _get_standardizer(tensors, f"{key}target", (n_outputs,)))
 

@@ -92,7 +92,7 @@ class NumberTargets:
         if y.shape[1:] != self.shape:
             have = "has" if name == "y" else "have"
             raise ValueError(f"{name} {have} shape {y.shape}, training targets {('t', *self.shape)}.")
-        return self.standardizer(y.reshape(len(y), -1))
+        return self.standardizer(y.reshape(len(y), self.n_outputs))
 
     def decode(self, output: np.ndarray) -> np.ndarray:
         """Return outputs in the units and the shape of the targets in training."""

@@ -7,9 +7,8 @@ files.
 """
 
 from svnn.graphs._correlation import correlation_graph
-from svnn.graphs._edges import edge_list, to_igraph, to_networkx
 from svnn.graphs._files import read_edges, write_edges
-from svnn.graphs._graph import Edges, Graph
+from svnn.graphs._graph import Edges, Graph, edge_list, to_igraph, to_networkx
 
 __all__ = [
     "Edges",

@@ -20,9 +20,8 @@ from svnn._validation import check_data, is_dask, reject_text_columns
 from svnn.functional._array import is_torch, to_numpy
 from svnn.functional.correlations import TRANSFORMED
 from svnn.functional.thresholds import pairs_for_density
-from svnn.graphs._files import write_edges
+from svnn.graphs._files import EdgeWriter, check_target, file_kind, write_edges
 from svnn.graphs._graph import Graph, as_graph, unique_names, with_matrix
-from svnn.graphs._writer import EdgeWriter, check_target, streams
 from svnn.sources import Table, as_table, open_table
 
 if TYPE_CHECKING:
@@ -149,7 +148,7 @@ def correlation_graph(
     more: dict[str, Any] = {"n_samples": t, "constant": constant}
     rounding = _ROUNDING * max(math.sqrt(t / _SAMPLES), 1)
     level = None if threshold is None else max(threshold - rounding * (threshold**2 + 1 / 16), rounding)
-    if path is not None and level is not None and streams(path):
+    if path is not None and level is not None and file_kind(path) != "npz":
         degrees = _write_panels(grid, level, path, names)
         return Graph(None, names, degrees, threshold=float(threshold or 0), path=path, **more)
     if top_k is not None:

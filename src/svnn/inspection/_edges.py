@@ -11,24 +11,23 @@ import torch
 from torch import Tensor
 
 from svnn._types import DataLike, Matrix
-from svnn.estimators._covariance_network import CovarianceNetwork
+from svnn.estimators._base import BaseSVNN
 from svnn.estimators.training import plain_torch
 from svnn.functional import log_covariance
 from svnn.functional._array import is_torch, to_numpy
 from svnn.inspection._fitted import (
-    NetworkFunction,
+    Model,
+    ModelFunction,
     check_finite,
     check_model,
     feature_index,
     feature_names,
-    network_function,
-    scaled_covariance,
-    scaled_shift,
+    model_function,
+    network_part,
     standardised,
-    trained_use,
 )
 from svnn.inspection._results import EdgeContributions
-from svnn.operators import BatchedOperator, CovarianceOperator
+from svnn.operators import BatchedOperator, CovarianceOperator, plain_matrix
 
 #: Edges as the caller names them: all, a number of the largest, or pairs of features.
 EdgesLike: TypeAlias = int | Sequence[tuple[Any, Any]] | np.ndarray | None
@@ -41,7 +40,7 @@ _STACKED = 2**22
 
 @plain_torch()
 def edge_contributions(
-    model: CovarianceNetwork,
+    model: Model,
     X: DataLike,
     *,
     edges: EdgesLike = None,
@@ -55,15 +54,16 @@ def edge_contributions(
 
     Parameters
     ----------
-    model : SVNNRegressor or SVNNClassifier
-        Fitted.
+    model : S-VNN or blend
+        Fitted. In a blend the edge is left out of the S-VNN ``model.network_part``; its parts have to be S-VNNs or
+        linear models.
     X : array or data frame of shape (t, N) or (t, N, F)
     edges : int, or pairs of features, optional
         Which edges to look at: the number of those with the largest absolute entries, or pairs of column numbers or of
         names. By default all that the matrix has.
     of : {"covariance", "shift"}, default="covariance"
-        The matrix that loses the edge: the covariance, or ``model.operator_``, which the filters shift by. They differ
-        with ``use="log"`` only, where the shift is the logarithm of the covariance.
+        The matrix that loses the edge: the covariance, or ``operator_``, which the filters shift by. They differ with
+        ``use="log"`` only, where the shift is the logarithm of the covariance.
     class_, logit
         As for :func:`feature_contributions`.
 
@@ -98,11 +98,12 @@ def edge_contributions(
     ['x0 - x1', 'x2 - x5']
     """
     check_model(model)
-    function, Z = network_function(model, class_, logit), standardised(model, X)
+    weight, network = network_part(model)
+    function, Z = model_function(network, class_, logit), standardised(model, X)
     if of not in ("covariance", "shift"):
         raise ValueError(f'of must be "covariance" or "shift", got {of!r}.')
-    logarithm = of == "covariance" and trained_use(model) == "log"
-    matrix, scale = scaled_covariance(model) if logarithm else scaled_shift(model)
+    logarithm = of == "covariance" and network.shift_.use == "log"
+    matrix, scale = _scaled_covariance(network) if logarithm else _scaled_shift(network)
     names = feature_names(model)
     pairs = _kept(matrix) if edges is None else _chosen(edges, matrix, names, of)
     whole = check_finite(function.values(Z))
@@ -116,18 +117,31 @@ def edge_contributions(
     def shifts_without(part: slice) -> ShiftOfRows:
         if logarithm:
             return _recomputed_logarithms(function, np.asarray(matrix), pairs[part])
-        return _two_nodes_changed(function, pairs[part], weights[part])
+        return _two_nodes_changed(function, network.operator_, pairs[part], weights[part])
 
     ablated = np.empty((len(Z), len(pairs), whole.shape[1]))
     _fill(ablated, function, function.tensor(Z), max(1, _STACKED // matrix.shape[0] ** 2), shifts_without)
+    prediction = whole if network is model else check_finite(model_function(model, class_, logit).values(Z))
     return EdgeContributions(
-        function.shaped(whole[:, None] - ablated),
+        function.shaped(weight * (whole[:, None] - ablated)),
         np.array([f"{names[i]} - {names[j]}" for i, j in pairs], dtype=object),
         function.labels,
-        function.shaped(whole),
+        function.shaped(prediction),
         pairs,
         weights * scale,
     )
+
+
+def _scaled_shift(network: BaseSVNN) -> tuple[Matrix, float]:
+    """Return the matrix that the filters shift by, in double precision, and the number that it was divided by."""
+    operator = network.operator_
+    return plain_matrix(operator).astype(np.float64), float(operator.scale or 1.0)
+
+
+def _scaled_covariance(network: BaseSVNN) -> tuple[np.ndarray, float]:
+    """Return the dense covariance divided as in the training, and the number it was divided by."""
+    C, scale = network.covariance_, network.shift_.scale
+    return np.asarray(C if isinstance(C, np.ndarray) else C.toarray(), dtype=np.float64) / scale, scale
 
 
 def _kept(matrix: Matrix) -> np.ndarray:
@@ -167,18 +181,20 @@ def _chosen(edges: EdgesLike, matrix: Matrix, names: np.ndarray, of: str) -> np.
 ShiftOfRows: TypeAlias = Callable[[int], CovarianceOperator]
 
 
-def _two_nodes_changed(function: NetworkFunction, pairs: np.ndarray, weights: np.ndarray) -> ShiftOfRows:
-    """Return shifts by the model's matrix, with a change of two nodes."""
+def _two_nodes_changed(
+    function: ModelFunction, operator: CovarianceOperator, pairs: np.ndarray, weights: np.ndarray
+) -> ShiftOfRows:
+    """Return shifts by the matrix of a network, with a change of two nodes."""
     ends, weight = torch.as_tensor(pairs, device=function.device), function.tensor(weights)
 
     def shift(n_rows: int) -> CovarianceOperator:
         first, second = ends.repeat_interleave(n_rows, 0).T
-        return WithoutEdge(function.shift, first, second, weight.repeat_interleave(n_rows))
+        return WithoutEdge(operator, first, second, weight.repeat_interleave(n_rows))
 
     return shift
 
 
-def _recomputed_logarithms(function: NetworkFunction, matrix: np.ndarray, pairs: np.ndarray) -> ShiftOfRows:
+def _recomputed_logarithms(function: ModelFunction, matrix: np.ndarray, pairs: np.ndarray) -> ShiftOfRows:
     """Return shifts by the logarithms of matrices without an edge, rounded as the shift of the model is."""
     logarithms = np.empty((len(pairs), *matrix.shape), dtype=np.float32)
     for place, (i, j) in enumerate(pairs):
@@ -192,7 +208,7 @@ def _recomputed_logarithms(function: NetworkFunction, matrix: np.ndarray, pairs:
 
 def _fill(
     ablated: np.ndarray,
-    function: NetworkFunction,
+    function: ModelFunction,
     x: Tensor,
     at_once: int,
     shifts_without: Callable[[slice], ShiftOfRows],

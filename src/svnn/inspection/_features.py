@@ -5,7 +5,7 @@ from __future__ import annotations
 import copy
 import warnings
 from dataclasses import dataclass, replace
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 import scipy.linalg
@@ -19,6 +19,7 @@ from svnn.functional.spectrum import leading_eigenvectors
 from svnn.inspection._fitted import (
     Model,
     ModelFunction,
+    PartFunction,
     check_finite,
     check_model,
     feature_names,
@@ -57,16 +58,17 @@ def feature_contributions(
 
     Parameters
     ----------
-    model : SVNNRegressor or SVNNClassifier
-        Fitted.
+    model : S-VNN or blend
+        Fitted. A blend's contributions are the weighted sum of those of its parts, which have to be S-VNNs or linear.
     X : array or data frame of shape (t, N) or (t, N, F)
     baseline : array of shape (N,) or (N, F), optional
         The sample b that others are compared with, in the units of ``X``. By default the means of the training data;
-        zero where the model was fitted with ``standardize=False``.
+        zero where the S-VNN was fitted with ``standardize=False``.
     class_ : label, optional
         The class of a classifier whose probability is explained; by default all classes, one output each.
     logit : bool, default=False
-        Explain logits in place of probabilities: the mean over the members, minus the mean over the classes.
+        Explain logits in place of probabilities: the mean over the parts and their members, minus the mean over the
+        classes.
     tol : float, default=1e-5
         How far the sum of contributions may be from what it stands for, in standard deviations of the target (of the
         outputs with ``standardize=False``), or in probability.
@@ -153,7 +155,8 @@ def eigenvector_contributions(
 
     Notes
     -----
-    The directions are those of ``model.covariance_``, which has the same eigenvectors as its logarithm or its inverse.
+    The directions are those of the covariance of the S-VNN, in a blend of the part ``model.network_part``; it has the
+    same eigenvectors as its logarithm or its inverse. All parts of a blend contribute.
     Where eigenvalues are equal, only the sum of their contributions means something.
 
     Examples
@@ -172,14 +175,15 @@ def eigenvector_contributions(
     size = (n if n <= _MOST_FEATURES else _DIRECTIONS) if n_components is None else n_components
     if int(size) != size or not 1 <= size <= n:
         raise ValueError(f"n_components must be an integer from 1 to {n}, the number of features; got {size!r}.")
+    C = network_part(model)[1].covariance_
     function, path = _path(model, X, baseline, class_, logit, tol)
-    values, vectors = _directions(model.covariance_, int(size))
+    values, vectors = _directions(C, int(size))
     coordinates = np.einsum("nj,tnf->tjf", vectors, path.step, optimize=True)
     slopes = np.einsum("nj,tnfm->tjfm", vectors, path.gradient, optimize=True)
     contributions = np.einsum("tjf,tjfm->tjm", coordinates, slopes)
     # The sum over all features, which is that over all directions.
     total = np.einsum("tnfm,tnf->tm", path.gradient, path.step)
-    trace = float(model.covariance_.trace())
+    trace = float(C.trace())
     return EigenvectorContributions(
         function.shaped(contributions),
         np.array([f"direction {j + 1}" for j in range(len(values))], dtype=object),
@@ -205,23 +209,7 @@ def _directions(C: Matrix, k: int) -> tuple[np.ndarray, np.ndarray]:
     return np.asarray(values, dtype=np.float64), np.asarray(vectors * np.sign(largest), dtype=np.float64)
 
 
-# -- average gradients along the straight path from a baseline to each sample --------------------
-
-
-def _path(
-    model: Model, X: DataLike, baseline: DataLike | None, class_: Any, logit: bool, tol: float
-) -> tuple[ModelFunction, PathIntegral]:
-    """Return the model as a function, and its path integral for data and baseline as the caller gave them."""
-    check_model(model)
-    function = model_function(model, class_, logit)
-    Z = standardised(model, X)
-    if baseline is None:
-        return function, integrate(function, Z, np.zeros(Z.shape[1:]), tol)
-    given = np.asarray(baseline, dtype=np.float64)
-    expected = Z.shape[1:] if Z.shape[2] > 1 else Z.shape[1:2]
-    if given.shape not in (expected, Z.shape[1:]) or not np.isfinite(given).all():
-        raise ValueError(f"baseline must be one sample of shape {expected}, of finite numbers; got {given.shape}.")
-    return function, integrate(function, Z, standardised_baseline(model, given.reshape(Z.shape[1:])), tol)
+# -- average gradients along the straight path from a baseline to each sample ------------------------
 
 
 @dataclass(frozen=True)
@@ -239,8 +227,7 @@ class PathIntegral:
     n_points: int
 
 
-@dataclass
-class _Pieces:
+class _Pieces(NamedTuple):
     """Pieces of the paths to some samples: the sample, where the piece begins and ends, and the outputs there."""
 
     row: Tensor
@@ -249,8 +236,24 @@ class _Pieces:
     at_low: Tensor
     at_high: Tensor
 
-    def __getitem__(self, index: Tensor) -> _Pieces:
-        return _Pieces(*(value[index] for value in vars(self).values()))
+    def some(self, index: Tensor) -> _Pieces:
+        return _Pieces(*(value[index] for value in self))
+
+
+def _path(
+    model: Model, X: DataLike, baseline: DataLike | None, class_: Any, logit: bool, tol: float
+) -> tuple[ModelFunction, PathIntegral]:
+    """Return the model as a function, and its path integral for data and baseline as the caller gave them."""
+    check_model(model)
+    function = model_function(model, class_, logit)
+    Z = standardised(model, X)
+    if baseline is None:
+        return function, integrate(function, Z, np.zeros(Z.shape[1:]), tol)
+    given = np.asarray(baseline, dtype=np.float64)
+    expected = Z.shape[1:] if Z.shape[2] > 1 else Z.shape[1:2]
+    if given.shape not in (expected, Z.shape[1:]) or not np.isfinite(given).all():
+        raise ValueError(f"baseline must be one sample of shape {expected}, of finite numbers; got {given.shape}.")
+    return function, integrate(function, Z, standardizer_of(model)(given.reshape(Z.shape[1:])), tol)
 
 
 def integrate(function: ModelFunction, Z: np.ndarray, baseline: np.ndarray, tol: float) -> PathIntegral:
@@ -271,16 +274,17 @@ def integrate(function: ModelFunction, Z: np.ndarray, baseline: np.ndarray, tol:
     origin, step = function.tensor(baseline), function.tensor(Z - baseline)
     closed = closed_form(function, origin)
     gradient = np.empty((*Z.shape, len(start)))
-    n_points, errors = 1, function.tensor(np.zeros(0))
+    n_points, errors = 1, []
     for rows in torch.arange(len(Z), device=function.device).split(function.rows_at_once(Z.shape[1])):
         ends = function.tensor(start).expand(len(rows), -1), function.tensor(end)[rows]
         average, error, points = _average(function, closed, origin, step[rows], ends, scale, tol)
         gradient[rows.cpu().numpy()] = average.cpu().numpy()
-        errors, n_points = torch.cat([errors, error[error > tol]]), max(n_points, points)
-    if len(errors):
+        n_points = max(n_points, points)
+        errors += error[error > tol].tolist()
+    if errors:
         warnings.warn(
-            f"the contributions of {len(errors)} samples do not add up: they are off by up to "
-            f"{float(errors.max()):.1g} standard deviations of the output, more than tol={tol:g}; give a larger tol.",
+            f"the contributions of {len(errors)} samples do not add up: they are off by up to {max(errors):.1g} "
+            f"standard deviations of the output, more than tol={tol:g}; give a larger tol.",
             ConvergenceWarning,
             stacklevel=5,
         )
@@ -297,11 +301,9 @@ def _average(
     tol: float,
 ) -> tuple[Tensor, Tensor, int]:
     """Return average gradients (t, N, F, m), the error of each sample (t,), and the largest number of points."""
-    n_rows, device = len(step), step.device
-    total = step.new_zeros(*step.shape, len(scale))
-    spent, points = step.new_zeros(n_rows), step.new_zeros(n_rows)
-    rows = torch.arange(n_rows, device=device)
-    pieces = _Pieces(rows, step.new_zeros(n_rows), step.new_ones(n_rows), *ends)
+    none = step.new_zeros(len(step))
+    total, spent, points = step.new_zeros(*step.shape, len(scale)), none.clone(), none.clone()
+    pieces = _Pieces(torch.arange(len(step), device=step.device), none, none + 1, *ends)
     for halving in range(-1, _HALVINGS + 1):
         n_points = 1 if halving < 0 else _POINTS
         if halving < 0 and closed is not None:
@@ -314,17 +316,16 @@ def _average(
         if halving < 0:
             fine = error <= (_LINEAR if closed is None else tol)
         else:
-            count = torch.bincount(pieces.row, minlength=n_rows)
-            whole = spent.index_add(0, pieces.row, error)
-            fine = (whole <= tol)[pieces.row] | (error * count[pieces.row] <= tol / (_HALVINGS + 1))
-            fine |= (count > _PIECES)[pieces.row]
+            count = torch.bincount(pieces.row, minlength=len(step))[pieces.row]
+            fine = spent.index_add(0, pieces.row, error)[pieces.row] <= tol
+            fine |= (error * count <= tol / (_HALVINGS + 1)) | (count > _PIECES)
         if halving == _HALVINGS:
             fine = torch.ones_like(fine)
         total.index_add_(0, pieces.row[fine], part[fine])
         spent.index_add_(0, pieces.row[fine], error[fine])
         if fine.all():
             break
-        pieces = pieces[~fine] if halving < 0 else _halved(function, origin, step, pieces[~fine])
+        pieces = pieces.some(~fine) if halving < 0 else _halved(function, origin, step, pieces.some(~fine))
     return total, spent, int(points.max())
 
 
@@ -333,7 +334,7 @@ def _rule(function: ModelFunction, origin: Tensor, step: Tensor, pieces: _Pieces
     places, weights = np.polynomial.legendre.leggauss(n_points)
     integrals = []
     for index in torch.arange(len(pieces.row), device=step.device).split(function.rows_at_once(step.shape[1])):
-        part = pieces[index]
+        part = pieces.some(index)
         width = (part.high - part.low)[:, None, None]
         total: Tensor | float = 0.0
         for place, weight in zip((1 + places) / 2, weights / 2, strict=True):
@@ -357,10 +358,9 @@ def _halved(function: ModelFunction, origin: Tensor, step: Tensor, pieces: _Piec
     with torch.no_grad():
         parts = torch.arange(len(middle), device=step.device).split(function.rows_at_once(step.shape[1]))
         at_middle = torch.cat([function(origin + middle[p, None, None] * step[pieces.row[p]]) for p in parts])
-    first = _Pieces(pieces.row, pieces.low, middle, pieces.at_low, at_middle)
-    second = _Pieces(pieces.row, middle, pieces.high, at_middle, pieces.at_high)
-    both = zip(vars(first).values(), vars(second).values(), strict=True)
-    return _Pieces(*(torch.cat(pair) for pair in both))
+    first = pieces._replace(high=middle, at_high=at_middle)
+    second = pieces._replace(low=middle, at_low=at_middle)
+    return _Pieces(*(torch.cat(pair) for pair in zip(first, second, strict=True)))
 
 
 class Secant(nn.Module):
@@ -397,15 +397,17 @@ def closed_form(function: ModelFunction, baseline: Tensor) -> ModelFunction | No
 
     There is one for networks of one layer with a linear head (``mlp=()``), as long as numbers or logits are explained.
     """
-    if not function.linear:
+    networks = [network for part in function.parts for network in part.networks]
+    if not function.linear or any(len(network.filters) > 1 or len(network.head) > 1 for network in networks):
         return None
-    function = replace(function, module=copy.deepcopy(function.module))
-    nonlinear = tuple(kind for kind in ACTIVATIONS.values() if kind is not nn.Identity)
-    for network in function.networks:
-        others = [part for part in network.modules() if isinstance(part, nonlinear) and part is not network.activation]
-        if len(network.filters) != 1 or others:
-            return None
-        network.activation = Secant(network.activation)
+    function = replace(function, parts=tuple(map(_with_secants, function.parts)))
     with torch.no_grad():
         function(baseline[None])
     return function
+
+
+def _with_secants(part: PartFunction) -> PartFunction:
+    networks = copy.deepcopy(part.networks)
+    for network in networks:
+        network.activation = Secant(network.activation)
+    return replace(part, networks=networks)

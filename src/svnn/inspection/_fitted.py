@@ -37,14 +37,16 @@ def check_model(model: Any, purpose: str = "svnn.inspection") -> None:
     """Raise an error unless ``model`` is a fitted S-VNN or blend with one covariance for all rows."""
     if not isinstance(model, (BaseSVNN, *BLENDS)):
         hint = "; give its last step, and X as that step gets it" if hasattr(model, "steps") else ""
-        raise TypeError(f"model must be a fitted S-VNN or blend, such as SVNNRegressor, got {type(model).__name__}{hint}.")
+        raise TypeError(
+            f"model must be a fitted S-VNN or blend, such as SVNNRegressor, got {type(model).__name__}{hint}."
+        )
     check_is_fitted(model)
-    for _, part in parts_of(model).values():
+    for _, part in model_parts(model).values():
         if isinstance(part, BaseSVNN):
             check_one_covariance(part, purpose)
 
 
-def parts_of(model: Model) -> dict[str, tuple[float, Any]]:
+def model_parts(model: Model) -> dict[str, tuple[float, Any]]:
     """Return the parts of a model by their names, each with its weight; an S-VNN is its only part."""
     if isinstance(model, BaseSVNN):
         return {"": (1.0, model)}
@@ -53,7 +55,7 @@ def parts_of(model: Model) -> dict[str, tuple[float, Any]]:
 
 def network_part(model: Model) -> tuple[float, BaseSVNN]:
     """Return the S-VNN that uses the covariance, with its weight: the model itself, or a part of the blend."""
-    parts = parts_of(model)
+    parts = model_parts(model)
     networks = [name for name, (_, part) in parts.items() if isinstance(part, BaseSVNN)]
     if not networks:
         raise ValueError(f"none of the parts of the {type(model).__name__} is an S-VNN: {', '.join(parts)}.")
@@ -76,12 +78,12 @@ def graph_matrix(model: Model) -> Matrix:
 
 def n_networks(model: Model) -> int:
     """Return the number of networks that were trained."""
-    return sum(len(part.fitted_.networks) for _, part in parts_of(model).values() if isinstance(part, BaseSVNN))
+    return sum(len(part.fitted_.networks) for _, part in model_parts(model).values() if isinstance(part, BaseSVNN))
 
 
 def predicts_std(model: Model) -> bool:
     """Return whether ``predict`` of a regressor can return standard deviations."""
-    networks = [part for weight, part in parts_of(model).values() if weight and isinstance(part, BaseSVNN)]
+    networks = [part for weight, part in model_parts(model).values() if weight and isinstance(part, BaseSVNN)]
     return model.fitted_.noise is not None or any(len(part.fitted_.networks) > 1 for part in networks)
 
 
@@ -110,7 +112,7 @@ def feature_index(feature: Any, names: np.ndarray, argument: str) -> int:
 
 def signals_of(model: Model, X: DataLike) -> np.ndarray:
     """Return checked data as signals (t, N, F), in the units of ``X``."""
-    n_values = next((part.fitted_.n_values for _, part in parts_of(model).values() if _is_known(part)), None)
+    n_values = next((part.fitted_.n_values for _, part in model_parts(model).values() if _is_known(part)), None)
     shape = np.shape(X)
     return check_signals(model, X, (shape[2] if len(shape) > 2 else 1) if n_values is None else n_values)
 
@@ -122,7 +124,7 @@ def standardised(model: Model, X: DataLike) -> np.ndarray:
 
 def standardizer_of(model: Model) -> Standardizer:
     """Return the units in which a model is inspected: those of its S-VNN with edges, or of its first part."""
-    parts = [part for _, part in parts_of(model).values()]
+    parts = [part for _, part in model_parts(model).values()]
     known = [part for part in parts if _is_known(part)]
     part = network_part(model)[1] if any(isinstance(part, BaseSVNN) for part in parts) else known[0]
     return part.fitted_.standardizer
@@ -151,7 +153,7 @@ class PartFunction:
     """
 
     networks: list[SVNN]
-    shift: CovarianceOperator
+    shift: CovarianceOperator | None
     combine: Callable[[Tensor], Tensor]
     weight: float
     factor: Tensor
@@ -216,7 +218,8 @@ class ModelFunction:
 
 def model_function(model: Model, class_: Any = None, logit: bool = False) -> ModelFunction:
     """Return a checked model as a function; of a classifier with the outputs of all classes or of one."""
-    targets, chosen = model.fitted_.targets, slice(None)
+    targets: Any = model.fitted_.targets
+    chosen = slice(None)
     if not targets.are_labels:
         if class_ is not None or logit:
             name = "class_" if class_ is not None else "logit"
@@ -227,7 +230,7 @@ def model_function(model: Model, class_: Any = None, logit: bool = False) -> Mod
     else:
         chosen = slice(None) if class_ is None else _class_index(class_, targets.classes)
         labels, unit = (targets.classes if class_ is None else None), np.ones(())
-    used = {name: (weight, part) for name, (weight, part) in parts_of(model).items() if weight > 0}
+    used = {name: (weight, part) for name, (weight, part) in model_parts(model).items() if weight > 0}
     for name, (_, part) in used.items():
         if not _is_known(part):
             raise ValueError(
@@ -243,7 +246,8 @@ def _part_function(part: Any, weight: float, units: Standardizer, chosen: slice,
     """Return an S-VNN or a linear model as a function of signals in ``units``."""
     fitted = part.fitted_
     if isinstance(part, BaseSVNN):
-        networks, shift = [copy.deepcopy(network).double().eval() for network in fitted.networks], part.shift_.operator
+        networks = [copy.deepcopy(network).double().eval() for network in fitted.networks]
+        shift: CovarianceOperator | None = part.shift_.operator
     else:
         networks, shift = [linear_network(fitted, part.n_features_in_)], None
     device = next(networks[0].parameters()).device
@@ -267,10 +271,20 @@ def _part_function(part: Any, weight: float, units: Standardizer, chosen: slice,
     return PartFunction(networks, shift, combine, weight, factor, offset)
 
 
-def linear_network(fitted: LinearFitted, n_nodes: int) -> SVNN:
+def linear_network(fitted: LinearFitted, n_nodes: int) -> Any:
     """Return a linear model as a network that passes its signals on to the head."""
-    F, sizes = fitted.n_values, {"order": 0, "mlp": (), "n_nodes": n_nodes}
-    network = SVNN(F, len(fitted.bias), (F,), activation="identity", batch_norm=False, readout="flatten", **sizes)
+    F = fitted.n_values
+    network: Any = SVNN(
+        F,
+        len(fitted.bias),
+        (F,),
+        order=0,
+        activation="identity",
+        batch_norm=False,
+        readout="flatten",
+        n_nodes=n_nodes,
+        mlp=(),
+    )
     network = network.double().eval()
     with torch.no_grad():
         network.filters[0].weight.copy_(torch.eye(F)[None])

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import copy
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -16,9 +16,16 @@ from sklearn.metrics import check_scoring
 from sklearn.utils import check_consistent_length
 
 from svnn._types import ColumnLike, DataLike, Matrix, RandomState
-from svnn.estimators._covariance_network import CovarianceNetwork
 from svnn.functional._array import generator
-from svnn.inspection._fitted import check_model, feature_index, feature_names, signals_of
+from svnn.inspection._fitted import (
+    BLENDS,
+    Model,
+    check_model,
+    feature_index,
+    feature_names,
+    network_part,
+    signals_of,
+)
 from svnn.inspection._results import pandas
 
 
@@ -69,7 +76,7 @@ class GroupedPermutationImportance:
 
 
 def grouped_permutation_importance(
-    model: CovarianceNetwork,
+    model: Model,
     X: DataLike,
     y: ColumnLike,
     *,
@@ -87,14 +94,14 @@ def grouped_permutation_importance(
 
     Parameters
     ----------
-    model : SVNNRegressor or SVNNClassifier
-        Fitted.
+    model : S-VNN or blend
+        Fitted. A blend may have any parts.
     X : array or data frame of shape (t, N) or (t, N, F)
         Better data that ``fit`` did not see.
     y : array of shape (t,) or (t, n_outputs)
     groups : sequence of sequences of column numbers or names, optional
         The features that are permuted together. Those in no group stay as they are. By default the groups come from the
-        model's covariance: average linkage of the absolute correlations.
+        covariance of the S-VNN: average linkage of the absolute correlations.
     threshold : float in (0, 1], default=0.7
         The mean absolute correlation above which clusters of features become one. Covariances that the model's
         estimator removed count as zero.
@@ -133,13 +140,12 @@ def grouped_permutation_importance(
     signals, names = signals_of(model, X), feature_names(model)
     check_consistent_length(signals, y)
     if groups is None:
-        columns = _correlated(model.covariance_, threshold)
+        columns = _correlated(network_part(model)[1].covariance_, threshold)
     else:
         columns = [np.array([feature_index(f, names, "groups") for f in group], dtype=np.int64) for group in groups]
         if any(not len(group) for group in columns):
             raise ValueError("groups holds an empty group; leave it out.")
-    plain: Any = copy.copy(model)
-    vars(plain).pop("feature_names_in_", None)  # the data have no names any more
+    plain = _without_names(model)
     score = check_scoring(plain, scoring)
     rng = generator(random_state)
     flat = signals.shape[2] == 1
@@ -156,6 +162,16 @@ def grouped_permutation_importance(
             importances[place, repeat] = whole - scored(mixed)
         mixed[:, group] = signals[:, group]
     return GroupedPermutationImportance(importances, tuple(columns), _group_names(columns, names), whole)
+
+
+def _without_names(model: Any) -> Any:
+    """Return a copy for data without names."""
+    plain = copy.copy(model)
+    vars(plain).pop("feature_names_in_", None)
+    if isinstance(model, BLENDS):
+        parts = {name: _without_names(part) for name, part in model.parts_.items()}
+        plain.fitted_ = replace(model.fitted_, parts=parts)
+    return plain
 
 
 def _correlated(C: Matrix, threshold: float) -> list[np.ndarray]:

@@ -71,8 +71,13 @@ class NodeNorm(nn.BatchNorm1d):
                 self.running_mean.lerp_(mean, self.momentum)
                 self.running_var.lerp_(variance * (count / (count - 1)), self.momentum)
                 self.num_batches_tracked.add_(1)
-        factor = self.weight * torch.rsqrt(variance + self.eps)
-        return weight * factor, self.bias - mean * factor
+        return fold_norm(self, weight, mean, variance)
+
+
+def fold_norm(norm: nn.BatchNorm1d, weight: Tensor, mean: Tensor, variance: Tensor) -> tuple[Tensor, Tensor]:
+    """Return weight and bias of a filter (…, in, out) and of the norm of its outputs, which have these moments."""
+    factor = norm.weight.to(weight) * torch.rsqrt(variance + norm.eps)
+    return weight * factor, norm.bias.to(weight) - mean * factor
 
 
 class SeededDropout(nn.Dropout):

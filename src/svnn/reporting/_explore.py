@@ -10,7 +10,7 @@ import numpy as np
 import scipy.sparse as sp
 
 from svnn.plotting._matrices import similar_side_by_side
-from svnn.reporting._model import Findings, ReportedModel
+from svnn.reporting._model import ReportedModel
 from svnn.reporting._svg import Chart, Scale
 
 #: Features whose correlations are in the page; with more, the most connected of them.
@@ -43,13 +43,13 @@ class Correlations:
     first: int
 
 
-def explore_section(request: ReportedModel, findings: Findings) -> dict[str, Any]:
+def explore_section(of: ReportedModel) -> dict[str, Any]:
     """Return the values of the section with heat map, graph and slider, and the data that its script reads."""
-    density, threshold = findings.density, findings.threshold
-    if request.Z is not None:
-        shown = correlations_of_rows(request.Z, density.degrees)
+    density, threshold = of.density, of.threshold
+    if of.Z is not None:
+        shown = correlations_of_rows(of.Z, density.degrees)
     else:
-        shown = correlations_of_matrix(findings.matrix, density.degrees)
+        shown = correlations_of_matrix(of.matrix, density.degrees)
     first, shares = shown.first, shown.shares
     start = int(np.abs(shares - density.share).argmin()) if threshold is None else min(round(threshold * STEPS), STEPS)
     start = max(start, first)
@@ -70,7 +70,7 @@ def explore_section(request: ReportedModel, findings: Findings) -> dict[str, Any
     floor = max(int(upper.min(initial=STEPS)), 0) if len(upper) else 0
     floor = floor if floor >= STEPS // 2 else 0
     data = {
-        "names": [request.names[i] for i in shown.features],
+        "names": [of.names[i] for i in shown.features],
         "r": base64.b64encode(upper.astype("<i2").tobytes()).decode(),
         "steps": STEPS,
         "order": similar_side_by_side(size).tolist(),
@@ -85,8 +85,8 @@ def explore_section(request: ReportedModel, findings: Findings) -> dict[str, Any
     return {
         "density": density,
         "threshold": threshold,
-        "from_rows": request.Z is not None,
-        "n_rows": request.n_rows,
+        "from_rows": of.Z is not None,
+        "n_rows": of.n_rows,
         "all_above": threshold is not None and round(threshold * STEPS) < first,
         "shown": len(shown.features),
         "counted": shown.counted,

@@ -14,10 +14,18 @@ from sklearn.metrics import r2_score
 from sklearn.utils.validation import check_consistent_length
 
 from svnn._types import ColumnLike, DataLike, Matrix
-from svnn.estimators._covariance_network import CovarianceNetwork
+from svnn.estimators._base import BaseSVNN
 from svnn.functional._array import is_torch, to_numpy
 from svnn.inspection import feature_contributions
-from svnn.inspection._fitted import check_model, feature_names, graph_matrix, predicts_std, standardised
+from svnn.inspection._fitted import (
+    Model,
+    check_model,
+    feature_names,
+    graph_matrix,
+    network_part,
+    predicts_std,
+    standardised,
+)
 
 #: A covariance that keeps this share of the pairs keeps nearly everything.
 NEARLY_ALL = 0.9
@@ -27,63 +35,6 @@ MOSTLY_ALONE = 0.5
 Z95 = 1.96
 #: Numbers in the rows whose contributions are computed.
 _EXPLAINED = 300_000
-
-
-@dataclass(frozen=True)
-class ReportedModel:
-    """A fitted model with the rows to look at, or without; ``Z`` holds the rows as the model standardises them.
-
-    ``n_rows`` is 0 where no rows are given; ``classifies``: whether the model predicts labels.
-    """
-
-    model: CovarianceNetwork
-    names: list[str]
-    classifies: bool
-    n_rows: int = 0
-    X: Any = None
-    y: np.ndarray | None = None
-    Z: np.ndarray | None = None
-
-    def sample(self, most: int) -> np.ndarray:
-        """Return the numbers of at most ``most`` rows, drawn with a fixed seed."""
-        if self.n_rows <= most:
-            return np.arange(self.n_rows)
-        return np.sort(np.random.default_rng(0).choice(self.n_rows, most, replace=False))
-
-    def rows(self, index: np.ndarray) -> Any:
-        """Return some rows of ``X``, an array or a data frame."""
-        if hasattr(self.X, "iloc"):
-            return self.X.iloc[index]
-        return self.X[index] if hasattr(self.X, "__array__") else np.asarray(self.X)[index]
-
-
-def check_request(
-    model: CovarianceNetwork, X: DataLike | None, y: ColumnLike | None, names: Sequence[str] | None
-) -> ReportedModel:
-    """Return what a report needs of a model and its rows, or raise an error that says what is wrong with them."""
-    check_model(model, "a report")
-    n = int(model.n_features_in_)
-    called: Sequence[Any] = feature_names(model).tolist() if names is None else names
-    if isinstance(called, str) or len(called) != n:
-        given = f"the text {called!r}" if isinstance(called, str) else f"{len(called)} names"
-        raise ValueError(f"names must hold one name for each of the {n} features of the model, got {given}.")
-    fitted = ReportedModel(model, [str(name) for name in called], bool(is_classifier(model)))
-    if X is None:
-        if y is not None:
-            raise ValueError("y was given without X; pass the rows that the targets belong to as X=.")
-        return fitted
-    X = to_numpy(X) if is_torch(X) else X
-    Z = standardised(model, X)
-    request = replace(fitted, n_rows=len(Z), X=X, Z=Z)
-    if y is None:
-        return request
-    targets = np.asarray(to_numpy(y) if is_torch(y) else y)
-    check_consistent_length(Z, targets)
-    targets = targets[:, 0] if targets.ndim == 2 and targets.shape[1] == 1 else targets
-    predicted: Any = model.predict(request.rows(np.arange(1)))
-    if targets.shape[1:] != predicted.shape[1:]:
-        raise ValueError(f"y has shape {targets.shape}, but the model predicts {predicted.shape[1:] or 'one value'}.")
-    return replace(request, y=targets)
 
 
 @dataclass(frozen=True)
@@ -137,32 +88,95 @@ class Importance:
 
 
 @dataclass(frozen=True)
-class Findings:
-    """The matrix of the graph, the name of its estimator, its density and its threshold.
+class ReportedModel:
+    """A fitted model with the rows to look at, or without, and what was found about them.
 
-    Predictions and importance are there where the rows for them are.
+    Attributes
+    ----------
+    model : fitted S-VNN or blend
+    network : S-VNN
+        The model itself, or the part of the blend whose covariance is shown.
+    names : list of str
+    classifies : bool
+        Whether the model predicts labels.
+    matrix, estimator, threshold : matrix, str, float or None
+        The edges of the model, the name of their estimator, and its threshold.
+    density : Density
+    n_rows : int
+        0 where no rows are given.
+    X, y : the rows, and their targets
+    Z : ndarray of shape (t, N, F)
+        The rows as the network standardises them.
+    predictions, importance : Predictions, Importance or None
+        None without the rows for them; importance also where parts of a blend cannot be split into contributions.
     """
 
+    model: Model
+    network: BaseSVNN
+    names: list[str]
+    classifies: bool
     matrix: Matrix
     estimator: str
-    density: Density
     threshold: float | None
-    predictions: Predictions | None
-    importance: Importance | None
+    density: Density
+    n_rows: int = 0
+    X: Any = None
+    y: np.ndarray | None = None
+    Z: np.ndarray | None = None
+    predictions: Predictions | None = None
+    importance: Importance | None = None
+
+    def sample(self, most: int) -> np.ndarray:
+        """Return the numbers of at most ``most`` rows, drawn with a fixed seed."""
+        if self.n_rows <= most:
+            return np.arange(self.n_rows)
+        return np.sort(np.random.default_rng(0).choice(self.n_rows, most, replace=False))
+
+    def rows(self, index: np.ndarray) -> Any:
+        """Return some rows of ``X``, an array or a data frame."""
+        if hasattr(self.X, "iloc"):
+            return self.X.iloc[index]
+        return self.X[index] if hasattr(self.X, "__array__") else np.asarray(self.X)[index]
 
 
-def find(request: ReportedModel) -> Findings:
-    """Compute the results about a model and its rows."""
-    matrix, estimator = graph_matrix(request.model), request.model.covariance_estimator_
+def look_at(model: Model, X: DataLike | None, y: ColumnLike | None, names: Sequence[str] | None) -> ReportedModel:
+    """Return a model and its rows with what is found about them, or raise an error that says what is wrong."""
+    check_model(model, "a report")
+    n = int(model.n_features_in_)
+    called: Sequence[Any] = feature_names(model).tolist() if names is None else names
+    if isinstance(called, str) or len(called) != n:
+        given = f"the text {called!r}" if isinstance(called, str) else f"{len(called)} names"
+        raise ValueError(f"names must hold one name for each of the {n} features of the model, got {given}.")
+    if X is None and y is not None:
+        raise ValueError("y was given without X; pass the rows that the targets belong to as X=.")
+    _, network = network_part(model)
+    estimator, matrix = network.covariance_estimator_, graph_matrix(model)
     threshold = getattr(estimator, "threshold_", None)
-    return Findings(
+    found = ReportedModel(
+        model,
+        network,
+        [str(name) for name in called],
+        bool(is_classifier(model)),
         matrix,
         "a matrix of your own" if estimator is None else type(estimator).__name__,
-        density_of(matrix),
         float(threshold) if isinstance(threshold, (float, np.floating)) else None,
-        None if request.y is None else _predictions(request, request.y),
-        None if request.Z is None else _importance(request),
+        density_of(matrix),
     )
+    if X is None:
+        return found
+    X = to_numpy(X) if is_torch(X) else X
+    Z = standardised(model, X)
+    found = replace(found, n_rows=len(Z), X=X, Z=Z)
+    if y is not None:
+        targets = np.asarray(to_numpy(y) if is_torch(y) else y)
+        check_consistent_length(Z, targets)
+        targets = targets[:, 0] if targets.ndim == 2 and targets.shape[1] == 1 else targets
+        predicted: Any = model.predict(found.rows(np.arange(1)))
+        if targets.shape[1:] != predicted.shape[1:]:
+            shape = predicted.shape[1:] or "one value"
+            raise ValueError(f"y has shape {targets.shape}, but the model predicts {shape}.")
+        found = replace(found, y=targets, predictions=_predictions(found, targets))
+    return replace(found, importance=_importance(found))
 
 
 def density_of(matrix: Matrix) -> Density:
@@ -187,18 +201,18 @@ def density_of(matrix: Matrix) -> Density:
     return Density(n, pairs, kept, share, degrees, alone, verdict)
 
 
-def _predictions(request: ReportedModel, y: np.ndarray) -> Predictions:
-    model: Any = request.model
-    if request.classifies:
-        predicted = model.predict(request.X)
+def _predictions(of: ReportedModel, y: np.ndarray) -> Predictions:
+    model: Any = of.model
+    if of.classifies:
+        predicted = model.predict(of.X)
         accuracy = float((predicted == y).mean())
         low, high = wilson(accuracy, len(y))
         counts = np.unique(y, return_counts=True)[1]
         return Predictions(predicted, None, accuracy, low, high, float(counts.max() / len(y)))
     if predicts_std(model):
-        predicted, std = model.predict(request.X, return_std=True)
+        predicted, std = model.predict(of.X, return_std=True)
     else:
-        predicted, std = model.predict(request.X), None
+        predicted, std = model.predict(of.X), None
     errors = np.abs(predicted - y).reshape(len(y), -1).mean(1)
     mean, room, r2 = float(errors.mean()), math.nan, math.nan
     if len(y) > 1:
@@ -220,17 +234,20 @@ def wilson(share: float, n: int) -> tuple[float, float]:
     return max((middle - room) / below, 0.0), min((middle + room) / below, 1.0)
 
 
-def _importance(request: ReportedModel) -> Importance:
+def _importance(of: ReportedModel) -> Importance | None:
     """Return how much every feature contributes to the predictions of the rows, or of some of them."""
-    rows = request.sample(min(max(_EXPLAINED // len(request.names), 20), 200))
-    contributions = np.asarray(feature_contributions(request.model, request.rows(rows)).contributions)
+    rows = of.sample(min(max(_EXPLAINED // len(of.names), 20), 200))
+    try:
+        contributions = np.asarray(feature_contributions(of.model, of.rows(rows)).contributions)
+    except ValueError:  # the rows are checked: a part of the blend is neither an S-VNN nor linear
+        return None
     size = np.abs(contributions).mean(0)
     direction: np.ndarray | None = contributions.mean(0)
     towards, unit = "Mean with sign", "units of the target"
     if contributions.ndim == 3:
-        binary = request.classifies and contributions.shape[2] == 2
+        binary = of.classifies and contributions.shape[2] == 2
         size, direction = size.mean(1), contributions[..., 1].mean(0) if binary else None
-    if request.classifies:
-        towards, unit = f"Mean, towards {request.model.classes_[-1]}", "probability"
+    if of.classifies:
+        towards, unit = f"Mean, towards {of.model.classes_[-1]}", "probability"
     order = np.argsort(-size, kind="stable")
-    return Importance(size, order, [request.names[i] for i in order[:3]], direction, towards, unit, len(rows))
+    return Importance(size, order, [of.names[i] for i in order[:3]], direction, towards, unit, len(rows))

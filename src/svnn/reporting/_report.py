@@ -2,28 +2,26 @@
 
 from __future__ import annotations
 
+import hashlib
+import platform
 from collections.abc import Sequence
 from functools import cache
+from importlib.metadata import version
 from importlib.resources import files
+from inspect import signature
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import jinja2
+import numpy as np
 
+import svnn
 from svnn._types import ColumnLike, DataLike
-from svnn.estimators._covariance_network import CovarianceNetwork
+from svnn.inspection._fitted import Model, n_networks
+from svnn.reporting import _sections as sections_of
 from svnn.reporting._explore import explore_section
-from svnn.reporting._model import check_request, find
-from svnn.reporting._repeat import repeat_section
-from svnn.reporting._scores import scores_section
-from svnn.reporting._sections import (
-    covariance_section,
-    features_section,
-    predictions_section,
-    spectrum_section,
-    stability_section,
-)
-from svnn.reporting._words import listed, number, percent
+from svnn.reporting._model import ReportedModel, look_at
+from svnn.reporting._svg import listed, number, percent
 
 if TYPE_CHECKING:
     from svnn.comparison import Comparison
@@ -35,7 +33,7 @@ _SCRIPTS = ("correlations.js", "heat_map.js", "graph.js", "report.js")
 def write_report(
     path: str | Path,
     *,
-    model: CovarianceNetwork | None = None,
+    model: Model | None = None,
     X: DataLike | None = None,
     y: ColumnLike | None = None,
     comparison: Comparison | None = None,
@@ -53,7 +51,7 @@ def write_report(
     ----------
     path : str or Path
         The file to write, such as "report.html"; an old one is replaced.
-    model : fitted SVNNRegressor or SVNNClassifier, optional
+    model : fitted S-VNN or blend, optional
     X : array or data frame of shape (t, N) or (t, N, F), optional
         Rows to look at, best those that the model was not trained on. Without them the report has no predictions,
         contributions and stability.
@@ -93,23 +91,22 @@ def write_report(
         if not isinstance(comparison, Comparison):
             raise TypeError(f"comparison must be a svnn.comparison.Comparison, got {type(comparison).__name__}.")
     file = _check_path(path)
-    request = None if model is None else check_request(model, X, y, names)
-    findings = None if request is None else find(request)
+    of = None if model is None else look_at(model, X, y, names)
     # The values that the page shows in each section, in the order of the page.
-    sections: dict[str, dict[str, Any]] = {"short": {"model": request, "findings": findings}}
+    sections: dict[str, dict[str, Any]] = {"short": {"model": of}}
     if comparison is not None:
         sections["short"]["sentences"] = comparison.sentences()
-        sections["scores"] = scores_section(comparison)
-    if request is not None and findings is not None:
-        if request.y is not None and findings.predictions is not None:
-            sections["predictions"] = predictions_section(request, request.y, findings.predictions)
-        sections["covariance"] = covariance_section(request, findings)
-        sections["explore"] = explore_section(request, findings)
-        if findings.importance is not None:
-            sections["features"] = features_section(request, findings.importance)
-        sections["spectrum"] = spectrum_section(request, findings)
-        sections["stability"] = stability_section(request)
-    sections["repeat"] = repeat_section(request, comparison)
+        sections["scores"] = sections_of.scores_section(comparison)
+    if of is not None:
+        if of.predictions is not None:
+            sections["predictions"] = sections_of.predictions_section(of, of.predictions)
+        sections["covariance"] = sections_of.covariance_section(of)
+        sections["explore"] = explore_section(of)
+        if of.importance is not None:
+            sections["features"] = sections_of.features_section(of, of.importance)
+        sections["spectrum"] = sections_of.spectrum_section(of)
+        sections["stability"] = sections_of.stability_section(of)
+    sections["repeat"] = repeat_section(of, comparison)
     if title is None:
         title = f"Comparison on {comparison.name}" if comparison is not None else f"{type(model).__name__}: report"
     page = _templates().get_template("page.html").render(title=title, sections=sections, **_assets())
@@ -148,3 +145,77 @@ def _assets() -> dict[str, str]:
     folder = files("svnn.reporting") / "assets"
     style, *scripts = ((folder / name).read_text(encoding="utf-8") for name in ("report.css", *_SCRIPTS))
     return {"style": style, "script": "\n".join(['(() => {\n"use strict";', *scripts, "})();"])}
+
+
+# -- how to repeat it -------------------------------------------------------------------------------
+
+
+def repeat_section(of: ReportedModel | None, comparison: Comparison | None) -> dict[str, Any]:
+    """Return the code that makes the model again, the settings of the comparison, versions and fingerprints."""
+    packages = ("numpy", "scipy", "scikit-learn", "torch")
+    facts = [("svnn", svnn.__version__), ("Python", platform.python_version())]
+    facts += [(name, version(name)) for name in packages]
+    settings = [] if comparison is None else list(comparison.settings.items())
+    if of is None:
+        return {"code": None, "settings": settings, "versions": facts}
+    model: Any = of.model
+    seed = model.random_state
+    seed = getattr(getattr(model, "parts", None), "random_state", None) if seed is None else seed  # that of the S-VNN
+    facts.append(("Seed (random_state)", repr(seed)))
+    facts += [("Networks trained", number(n_networks(model))), ("Epochs", number(of.network.n_iter_))]
+    if of.Z is not None:
+        facts.append(("Shape of X", " × ".join(map(str, np.shape(of.X)))))
+        facts.append(("Fingerprint of X", _fingerprint(np.asarray(of.X))))
+    if of.y is not None:
+        facts.append(("Fingerprint of y", _fingerprint(of.y)))
+    lines = [*dict.fromkeys(_import_of(each) for each in _estimators_in(model)), ""]
+    if seed is None:
+        lines.append("# random_state is None: another fit gives slightly different numbers; set it to repeat them.")
+    y = "None" if of.y is None else "y"
+    lines += [f"model = {_as_code(model)}", "model.fit(X_train, y_train)", f'model.report(X, {y}, "report.html")']
+    return {"code": "\n".join(lines), "settings": settings, "versions": facts}
+
+
+def _import_of(estimator: object) -> str:
+    kind = type(estimator)
+    public = ".".join(part for part in kind.__module__.split(".") if not part.startswith("_"))
+    if not public:
+        return f"# {kind.__name__} is your own class"
+    return f"from {'svnn' if public == 'svnn.estimators' else public} import {kind.__name__}"
+
+
+def _estimators_in(value: Any) -> list[Any]:
+    """Return an estimator, and those among its parameters."""
+    if isinstance(value, (list, tuple)):
+        return [each for item in value for each in _estimators_in(item)]
+    if not hasattr(value, "get_params"):
+        return []
+    return [value, *_estimators_in(list(value.get_params(deep=False).values()))]
+
+
+def _as_code(value: Any, name: str = "") -> str:
+    """Return an estimator as code, with the parameters that differ from their defaults.
+
+    A matrix or a function is written as the name of its parameter.
+
+    Examples
+    --------
+    >>> from svnn import BlendRegressor, SVNNRegressor
+    >>> _as_code(BlendRegressor(SVNNRegressor(hidden=(4,)), random_state=0))
+    'BlendRegressor(parts=SVNNRegressor(hidden=(4,)), random_state=0)'
+    """
+    if isinstance(value, (list, tuple)) and _estimators_in(value):
+        items = ", ".join(_as_code(item, name) for item in value)
+        return f"[{items}]" if isinstance(value, list) else f"({items})"
+    if not hasattr(value, "get_params"):
+        return repr(value) if isinstance(value, (int, float, str, tuple, list, type(None))) else name
+    defaults = {key: repr(parameter.default) for key, parameter in signature(type(value)).parameters.items()}
+    given = value.get_params(deep=False).items()
+    changed = [f"{key}={_as_code(each, key)}" for key, each in given if repr(each) != defaults.get(key)]
+    return f"{type(value).__name__}({', '.join(changed)})"
+
+
+def _fingerprint(values: np.ndarray) -> str:
+    """Return the first digits of the SHA-256 of the values, the same for the same numbers or labels."""
+    plain = values.astype("<f8") if values.dtype.kind in "fiub" else values.astype(str)
+    return hashlib.sha256(np.ascontiguousarray(plain).tobytes()).hexdigest()[:16]

@@ -1,22 +1,23 @@
-"""Sections of the report about a model: each function returns the values that the template of its section shows."""
+"""Sections of the report: each function returns the values that the template of its section shows."""
 
 from __future__ import annotations
 
 import warnings
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from sklearn.base import clone
 from sklearn.metrics import confusion_matrix
 
 from svnn.covariance import GraphicalLasso
-from svnn.estimators._summary import blend_in_words
-from svnn.inspection._fitted import trained_use
+from svnn.estimators._blend_weights import blend_in_words
 from svnn.plotting._matrices import eigenvalues
-from svnn.reporting._model import Z95, Findings, Importance, Predictions, ReportedModel
-from svnn.reporting._svg import Chart, Scale, bars
-from svnn.reporting._words import number, percent
+from svnn.reporting._model import Z95, Importance, Predictions, ReportedModel
+from svnn.reporting._svg import Chart, Scale, bars, decimals_for, fixed, number, percent
 from svnn.stability import marchenko_pastur_edge, network_response, stability_curve
+
+if TYPE_CHECKING:
+    from svnn.comparison import Comparison
 
 #: Rows in the picture of the predictions, and those with an error bar; classes in the confusion matrix.
 _DOTS, _WHISKERS, _CLASSES = 600, 150, 20
@@ -34,10 +35,11 @@ _FEWEST, _COMPARED, _SHARES = 24, 100, (0.2, 0.35, 0.5, 0.7, 0.9)
 _FAST, _MOST = 1000, 20000
 
 
-def predictions_section(request: ReportedModel, y: np.ndarray, predictions: Predictions) -> dict[str, Any]:
+def predictions_section(of: ReportedModel, predictions: Predictions) -> dict[str, Any]:
     """Return the scores, and the confusion matrix of labels or the chart of numbers."""
+    y: Any = of.y
     score, low, high, other = predictions.score, predictions.low, predictions.high, predictions.other
-    if request.classifies:
+    if of.classifies:
         recalls = [(predictions.predicted[y == label] == label).mean() for label in np.unique(y)]
         scores = [
             ("Rows", number(len(y))),
@@ -55,7 +57,7 @@ def predictions_section(request: ReportedModel, y: np.ndarray, predictions: Pred
     if predictions.std is not None:
         within = float((np.abs(predictions.predicted - y) <= Z95 * predictions.std).mean())
         scores.append(("Targets within the 95 % interval of their prediction", percent(within)))
-    rows = request.sample(_DOTS)
+    rows = of.sample(_DOTS)
     chart = _scatter(rows, y, predictions)
     return {"scores": scores, "chart": chart, "several": y.ndim == 2, "shown": len(rows), "n_rows": len(y)}
 
@@ -93,53 +95,53 @@ def _confusion(y: np.ndarray, predicted: np.ndarray) -> dict[str, Any]:
     return {"labels": shown.tolist(), "rows": list(zip(shown.tolist(), cells, strict=True)), "n_labels": len(labels)}
 
 
-def covariance_section(request: ReportedModel, findings: Findings) -> dict[str, Any]:
+def covariance_section(of: ReportedModel) -> dict[str, Any]:
     """Return the estimator of the covariance, and how dense it is."""
-    model, density = request.model, findings.density
+    density, estimator = of.density, of.network.covariance_estimator_
     used = {
         "log": "its logarithm, in which directions of small variance count as much as large ones",
         "precision": "its inverse, the precision matrix",
-    }.get(trained_use(model), "the covariance itself")
-    estimator = model.covariance_estimator_
+    }.get(of.network.shift_.use, "the covariance itself")
+    blend = getattr(of.model, "blend_", None)
     rows = [
-        ("Estimator", findings.estimator if estimator is None else repr(clone(estimator))),
-        *([] if findings.threshold is None else [("Threshold", number(findings.threshold))]),
+        ("Estimator", of.estimator if estimator is None else repr(clone(estimator))),
+        *([] if of.threshold is None else [("Threshold", number(of.threshold))]),
         ("The filters are polynomials of", used),
-        ("Parts of a prediction, by weight", blend_in_words(model.blend_)),
+        *([] if blend is None else [("Parts of a prediction, by weight", blend_in_words(blend))]),
         ("Features", number(density.n_features)),
         ("Pairs kept", f"{number(density.kept)} of {number(density.pairs)} ({percent(density.share)})"),
         ("Edges of a feature, median", number(float(np.median(density.degrees)))),
         ("Features without an edge", number(density.alone)),
     ]
-    return {"rows": rows, "density": density}
+    return {"rows": rows, "density": density, "blends": blend is not None}
 
 
-def features_section(request: ReportedModel, importance: Importance) -> dict[str, Any]:
+def features_section(of: ReportedModel, importance: Importance) -> dict[str, Any]:
     """Return the features that matter most, as a chart and as a table."""
     order = importance.order
     first = order[:_DRAWN]
     chart = bars(
         f"The {len(first)} features that contribute most to the predictions",
-        [request.names[i] for i in first],
+        [of.names[i] for i in first],
         importance.size[first],
         f"mean size of the contribution ({importance.unit})",
     )
     header, columns = ["Feature", "Mean size"], [importance.size]
     if importance.direction is not None:
         header, columns = [*header, importance.towards], [*columns, importance.direction]
-    rows = [(request.names[i], *(number(float(column[i])) for column in columns)) for i in order[:_LISTED]]
+    rows = [(of.names[i], *(number(float(column[i])) for column in columns)) for i in order[:_LISTED]]
     values = {"chart": chart, "header": header, "rows": rows, "unit": importance.unit}
     return {**values, "n_rows": importance.n_rows, "n_features": len(order)}
 
 
-def spectrum_section(request: ReportedModel, findings: Findings) -> dict[str, Any]:
+def spectrum_section(of: ReportedModel) -> dict[str, Any]:
     """Return the chart of the eigenvalues, and those of the frequency responses of every layer."""
-    spectrum = eigenvalues(findings.matrix, _ALL, _LARGEST, tol=1e-4)
+    spectrum = eigenvalues(of.matrix, _ALL, _LARGEST, tol=1e-4)
     positive = spectrum[spectrum > 1e-8 * max(spectrum[0], 1e-300)]
     sample, edge = np.zeros(0), 0.0
-    if request.Z is not None and request.Z.size <= _MOST_VALUES:
-        sample = sample_eigenvalues(request.Z)
-        edge = marchenko_pastur_edge(request.n_rows * request.Z.shape[2], len(request.names))
+    if of.Z is not None and of.Z.size <= _MOST_VALUES:
+        sample = sample_eigenvalues(of.Z)
+        edge = marchenko_pastur_edge(of.n_rows * of.Z.shape[2], len(of.names))
     chart = Chart(
         "Eigenvalues of the covariance, largest first",
         Scale([1, max(len(positive), len(sample), 2)], log=True),
@@ -157,8 +159,8 @@ def spectrum_section(request: ReportedModel, findings: Findings) -> dict[str, An
         chart.line([chart.x.low, chart.x.high], [edge, edge], "line dashed")
         chart.legend.append(("line dashed", f"largest of noise alone ({number(edge)})"))
     above = int((sample > edge).sum())
-    responses = _responses(request, spectrum)
-    return {"chart": chart, "edge": edge, "above": above, "n_rows": request.n_rows, "responses": responses}
+    responses = _responses(of, spectrum)
+    return {"chart": chart, "edge": edge, "above": above, "n_rows": of.n_rows, "responses": responses}
 
 
 def sample_eigenvalues(Z: np.ndarray) -> np.ndarray:
@@ -172,15 +174,15 @@ def sample_eigenvalues(Z: np.ndarray) -> np.ndarray:
     return values[values > 1e-10 * max(values[0], 1e-300)]
 
 
-def _responses(request: ReportedModel, spectrum: np.ndarray) -> list[Chart]:
+def _responses(of: ReportedModel, spectrum: np.ndarray) -> list[Chart]:
     high = float(spectrum[0])
     if high <= 0:
         return []
-    by_log = trained_use(request.model) == "log"
+    by_log = of.network.shift_.use == "log"
     low = max(min(float(spectrum[spectrum > 0].min()), high / 10), high * 1e-8)
     lam = np.geomspace(low, high, 80) if by_log else np.linspace(0, high, 80)
     charts = []
-    for response in network_response(request.model, lam):
+    for response in network_response(of.network, lam):
         curves = response.reshape(len(lam), -1)
         gain = np.sqrt((curves**2).mean(1))
         shown = curves[:, :_CURVES]
@@ -200,54 +202,54 @@ def _responses(request: ReportedModel, spectrum: np.ndarray) -> list[Chart]:
     return charts
 
 
-def stability_section(request: ReportedModel) -> dict[str, Any]:
+def stability_section(of: ReportedModel) -> dict[str, Any]:
     """Return the stability curve, or the reason why there is none."""
-    reason = _why_no_curve(request)
+    reason = _why_no_curve(of)
     if reason:
         return {"reason": reason}
     try:
-        return _stability_curve(request)
+        return _stability_curve(of)
     except ValueError as error:
         return {"reason": f"The covariance cannot be estimated from a part of the rows: {error}"}
 
 
-def _why_no_curve(request: ReportedModel) -> str:
-    estimator = request.model.covariance_estimator_
-    if request.Z is None:
+def _why_no_curve(of: ReportedModel) -> str:
+    estimator = of.network.covariance_estimator_
+    if of.Z is None:
         return "No rows were given, so the covariance cannot be estimated anew."
     if estimator is None or not hasattr(estimator, "get_params"):
         return "The covariance was given as a matrix, so it cannot be estimated from fewer rows."
     tags = getattr(estimator, "__sklearn_tags__", None)
     if tags is not None and tags().target_tags.required:
         return "The covariance needs the targets too; this curve is for covariances of the features alone."
-    if request.n_rows < _FEWEST:
-        return f"With {request.n_rows} rows there are too few to estimate the covariance from a part of them."
-    if len(request.names) > _MOST:
-        n = number(len(request.names))
+    if of.n_rows < _FEWEST:
+        return f"With {of.n_rows} rows there are too few to estimate the covariance from a part of them."
+    if len(of.names) > _MOST:
+        n = number(len(of.names))
         return f"With {n} features this curve would take long. svnn.stability.stability_curve computes it."
     return ""
 
 
-def _stability_curve(request: ReportedModel) -> dict[str, Any]:
-    order = np.random.default_rng(0).permutation(request.n_rows)
-    n_test = min(_COMPARED, request.n_rows // 4)
+def _stability_curve(of: ReportedModel) -> dict[str, Any]:
+    order = np.random.default_rng(0).permutation(of.n_rows)
+    n_test = min(_COMPARED, of.n_rows // 4)
     test, pool = np.sort(order[:n_test]), np.sort(order[n_test:])
-    estimator = request.model.covariance_estimator_
-    fast = len(request.names) <= _FAST and not isinstance(estimator, GraphicalLasso)
+    estimator = of.network.covariance_estimator_
+    fast = len(of.names) <= _FAST and not isinstance(estimator, GraphicalLasso)
     shares, repeats = (_SHARES, 5) if fast else (_SHARES[::2], 2)
     sizes = np.unique([max(int(share * len(pool)), 4) for share in shares]).tolist()
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")  # few rows give few edges, which is the point of the curve
         records = stability_curve(
-            request.model,
-            request.rows(test),
+            of.model,
+            of.rows(test),
             clone(estimator),
-            np.asarray(request.rows(pool)),
+            np.asarray(of.rows(pool)),
             sizes,
             repeats=repeats,
             random_state=0,
         )
-    changes = records["prediction_change"] * (100 if request.classifies else 1)
+    changes = records["prediction_change"] * (100 if of.classifies else 1)
     groups = [changes[records["n_samples"] == size] for size in sizes]
     low, middle, high = (np.array([summary(group) for group in groups]) for summary in (np.min, np.median, np.max))
     chart = Chart(
@@ -255,13 +257,64 @@ def _stability_curve(request: ReportedModel) -> dict[str, Any]:
         Scale(sizes),
         Scale([*low, *high], zero=True),
         "rows for the covariance",
-        "labels that change, %" if request.classifies else "change of a prediction",
+        "labels that change, %" if of.classifies else "change of a prediction",
     )
     chart.line([*sizes, *sizes[::-1]], [*high, *low[::-1]], "band c1", end="Z")
     chart.line(sizes, middle, "line c1 bold")
     chart.dots(sizes, middle, "c1", [f"{size} rows: {number(float(m))}" for size, m in zip(sizes, middle, strict=True)])
     chart.legend = [("line c1 bold", "median"), ("band c1", "smallest to largest")]
     half = int(np.argmin(np.abs(np.array(sizes) - len(pool) / 2)))
-    change = float(middle[half]) / (100 if request.classifies else 1)
+    change = float(middle[half]) / (100 if of.classifies else 1)
     values = {"chart": chart, "n_pool": len(pool), "repeats": repeats, "half": sizes[half], "change": change}
-    return {**values, "classifies": request.classifies}
+    return {**values, "classifies": of.classifies}
+
+
+def scores_section(comparison: Comparison) -> dict[str, Any]:
+    """Return the scores of all models, best first, with their tests against the best and against each other."""
+    best, metric = comparison.best(), comparison.metric
+    intervals = {name: comparison.interval(name) for name in comparison.scores}
+    order = sorted(intervals, key=lambda name: intervals[name].mean)
+    decimals = decimals_for(interval.mean for interval in intervals.values())
+
+    def row(model: str) -> dict[str, str]:
+        mean, low, high = (fixed(value, decimals) for value in intervals[model])
+        seconds = comparison.seconds.get(model, np.zeros(0))
+        values = {"model": model, "mean": mean, "interval": f"{low} to {high}", "difference": "–", "p": "–"}
+        if model != best:
+            test = comparison.paired_test(model, best)
+            ends = (fixed(value, decimals) for value in (test.difference, test.low, test.high))
+            values |= {"difference": "{} ({} to {})".format(*ends), "p": _p(test.p)}
+        return values | {"seconds": number(float(np.mean(seconds)), 2) if np.size(seconds) else "–"}
+
+    def pair(row: str, column: str) -> str:
+        if row == column:
+            return "–"
+        test = comparison.paired_test(row, column)
+        return f"{fixed(test.difference, decimals)} (p {_p(test.p)})"
+
+    chart = bars(
+        f"{metric} of each model",
+        order,
+        [intervals[name].mean for name in order],
+        f"{metric} (lower is better)",
+        intervals=np.array([intervals[name][1:] for name in order]),
+    )
+    return {
+        "metric": metric,
+        "best": best,
+        "n_samples": comparison.n_samples,
+        "n_features": comparison.n_features,
+        "n_groups": comparison.n_groups,
+        "n_splits": comparison.n_splits,
+        "notes": comparison.notes,
+        "order": order,
+        "chart": chart,
+        "rows": [row(model) for model in order],
+        "pairs": [(first, *(pair(first, second) for second in order)) for first in order],
+    }
+
+
+def _p(p: float) -> str:
+    if not np.isfinite(p):
+        return "–"
+    return "< 0.001" if p < 0.001 else f"{p:.3f}"

@@ -6,8 +6,8 @@ Parquet, sparse matrices. Both return a :class:`Table`, which the covariance est
 table is in memory than a limit allows. :func:`svnn.comparison.read_table` reads samples and a target as arrays.
 """
 
-from svnn.sources._objects import as_table
 from svnn.sources._paths import open_table
+from svnn.sources._stored import as_table
 from svnn.sources._table import Table
 
 __all__ = ["Table", "as_table", "open_table"]

@@ -2,22 +2,26 @@
 
 from __future__ import annotations
 
+import codecs
 import csv
+import gzip
+import io
 import os
+import re
 import sys
 import zipfile
 import zlib
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from importlib import import_module
 from pathlib import Path
-from typing import TYPE_CHECKING, TypeAlias
+from typing import IO, TYPE_CHECKING, TypeAlias, cast
 
 import numpy as np
 
 from svnn.sources._memory import available_memory, check_memory, unpacked_size
-from svnn.sources._text import GROWTH, Text, open_text
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -25,11 +29,14 @@ if TYPE_CHECKING:
 PathLike: TypeAlias = str | os.PathLike[str]
 
 TEXT = (".csv", ".tsv", ".txt", ".dat", ".data")
+#: Approximate bytes of memory for each byte of text while a table is read. The numbers of short cells take as much
+#: memory as those of long ones, so a cell counts as at least this many bytes.
+GROWTH, SHORTEST_CELL = 4, 6
+_SEPARATORS = (b",", b";", b"\t", b"|")
+_PIECE = 2**20
 #: Approximate bytes of memory for each byte of a file while it is read, and for each cell of a file of Arrow.
 _GROWTH = {**dict.fromkeys(TEXT, GROWTH), ".parquet": 6, ".pq": 6, ".feather": 3, ".npz": 3}
 _CELL = 24
-#: The arrays of an NPZ that may hold the names of columns.
-_NAMES = ("feature_names", "names", "columns")
 _FORMATS = "CSV (also .tsv, .txt and .gz), Parquet, Feather and NPZ"
 
 
@@ -136,6 +143,89 @@ def _read_csv(text: Text, name: str) -> Sheet:
     )
 
 
+class Text(io.TextIOBase):
+    """Text in UTF-8 that is read from its start to its end; every error is one line.
+
+    Parameters
+    ----------
+    source : binary file
+    name : str
+        What the text is called in errors.
+    free : int, optional
+        Bytes of memory that a table of the text may take. By default there is no limit.
+
+    Examples
+    --------
+    >>> text = Text(io.BytesIO(b"a,b\\n1,2\\n"), "table")
+    >>> text.first_line(), text.read()
+    ('a,b', 'a,b\\n1,2\\n')
+    """
+
+    def __init__(self, source: IO[bytes], name: str, free: int | None = None) -> None:
+        self._source, self._name, self._free = source, name, free
+        self._decoder = codecs.getincrementaldecoder("utf-8-sig")()
+        self._held, self._at = "", 0  # what first_line has read, and how much of it has been read again
+        self._size = self._lines = 0
+        self._cells = dict.fromkeys(_SEPARATORS, 0)
+
+    def first_line(self) -> str:
+        """Return the first line that is not blank; it stays part of what :meth:`read` returns."""
+        while (line := re.search(r"([^\r\n]+)[\r\n]", self._held)) is None:
+            more = self._next(max(_PIECE, len(self._held)))
+            if not more:
+                return self._held.strip("\r\n")
+            self._held += more
+        return line[1]
+
+    def readable(self) -> bool:
+        """Return True."""
+        return True
+
+    def read(self, size: int | None = -1) -> str:
+        """Return the next characters, at most ``size``, or all that are left."""
+        if size is None or size < 0:
+            return "".join(iter(lambda: self.read(_PIECE), ""))
+        part = self._held[self._at : self._at + size]
+        self._at += len(part)
+        if not part:
+            self._held, self._at = "", 0
+        return part or self._next(size)
+
+    def _next(self, size: int) -> str:
+        """Return the next characters of the source, none at its end; a table of all so far has to fit in memory."""
+        while True:
+            try:
+                data = self._source.read(size)
+            except (gzip.BadGzipFile, EOFError, zlib.error) as error:
+                raise self._unreadable(f"cannot be unpacked ({error}); get it again") from None
+            self._size += len(data)
+            self._lines += data.count(b"\n")
+            for separator in _SEPARATORS:
+                self._cells[separator] += data.count(separator)
+            cells = self._lines + max(self._cells.values())
+            if self._free is not None:
+                check_memory(self._name, GROWTH * max(self._size, SHORTEST_CELL * cells), self._free)
+            try:
+                text = self._decoder.decode(data, final=not data)
+            except UnicodeDecodeError as error:
+                place = self._size - len(error.object) + error.start
+                raise self._unreadable(f"is not text in UTF-8 (byte {place}); save it as CSV in UTF-8") from None
+            if "\0" in text:
+                raise self._unreadable("holds null characters; save it as CSV in UTF-8")
+            if text or not data:
+                return text
+
+    def _unreadable(self, why: str) -> ValueError:
+        return ValueError(f"{self._name} is not a readable table: it {why}.")
+
+
+@contextmanager
+def open_text(path: Path, free: int | None = None) -> Iterator[Text]:
+    """Open a file of text, also one that gzip has packed (``.gz``)."""
+    with gzip.open(path) if path.suffix.lower() == ".gz" else open(path, "rb") as source:
+        yield Text(cast("IO[bytes]", source), str(path), free)
+
+
 # -- binary formats -----------------------------------------------------------------------------------------
 
 
@@ -159,25 +249,32 @@ def _read_npz(path: Path) -> Sheet:
     """Read arrays of equal length: a matrix becomes columns, an array with one value for each row becomes one."""
     import pandas as pd
 
-    try:
-        with np.load(path, allow_pickle=False) as archive:
-            arrays = {name: archive[name] for name in archive.files}
-    except (ValueError, OSError, EOFError, KeyError, zipfile.BadZipFile, zlib.error) as error:
-        raise ValueError(f"{path} is not a readable NPZ file: {_line(error)}") from None
+    arrays = read_arrays(path)
     matrices = {name: array for name, array in arrays.items() if array.ndim == 2}
     if len(matrices) != 1:
         found = ", ".join(f"{name} {array.shape}" for name, array in arrays.items()) or "nothing"
         raise ValueError(f"{path} must hold one matrix of features and arrays of one value a row; it holds {found}.")
     ((name, matrix),) = matrices.items()
-    given = next((arrays[each] for each in _NAMES if each in arrays and arrays[each].shape == matrix.shape[1:]), None)
+    given = column_names(arrays, matrix)
     names = [f"{name}{i}" for i in range(matrix.shape[1])] if given is None else [str(each) for each in given]
-    rest = {
-        each: array
-        for each, array in arrays.items()
-        if array.shape == matrix.shape[:1] and (given is None or array is not given)
-    }
+    rest = {each: array for each, array in arrays.items() if array.shape == matrix.shape[:1] and array is not given}
     frame = pd.concat([pd.DataFrame(matrix, columns=names), pd.DataFrame(rest)], axis=1)
     return Sheet(frame, list(frame.columns))
+
+
+def read_arrays(path: Path) -> dict[str, np.ndarray]:
+    """Return the arrays of an NPZ file."""
+    try:
+        with np.load(path, allow_pickle=False) as archive:
+            return {name: archive[name] for name in archive.files}
+    except (ValueError, OSError, EOFError, KeyError, zipfile.BadZipFile, zlib.error) as error:
+        raise ValueError(f"{path} is not a readable NPZ file: {_line(error)}") from None
+
+
+def column_names(arrays: Mapping[str, np.ndarray], matrix: np.ndarray) -> np.ndarray | None:
+    """Return the array of an NPZ file that holds the names of the columns of a matrix, or None."""
+    named = (arrays[name] for name in ("feature_names", "names", "columns") if name in arrays)
+    return next((names for names in named if names.shape == matrix.shape[1:]), None)
 
 
 def _line(error: Exception) -> str:

@@ -3,20 +3,18 @@
 from __future__ import annotations
 
 import os
-import zipfile
-import zlib
 from collections.abc import Callable, Sequence
 from importlib import import_module
 from pathlib import Path
 from typing import Any
 
 import numpy as np
+import scipy.sparse as sp
 
 from svnn.sources._dataset import read_table
-from svnn.sources._frames import TEXT, PathLike, titled
+from svnn.sources._frames import TEXT, PathLike, column_names, read_arrays, titled
 from svnn.sources._memory import available_memory, check_memory, unpacked_size
-from svnn.sources._objects import element_table, group_table, is_anndata_group
-from svnn.sources._stored import ArrowTable, SparseTable
+from svnn.sources._stored import ArrowTable, SparseTable, element_table, group_table, is_anndata_group
 from svnn.sources._table import ArrayTable, Table, naming
 
 HDF5 = (".h5", ".hdf5", ".hdf", ".he5")
@@ -25,8 +23,6 @@ PARQUET = (".parquet", ".pq")
 WHOLE = (*TEXT, ".gz", ".feather")
 #: The formats, for messages.
 FORMATS = ".npy, .npz, .h5ad, .h5 or .hdf5, .zarr, .parquet or a folder of Parquet files, or CSV"
-#: The arrays of an NPZ that may hold the names of columns.
-_NAMES = ("feature_names", "names", "columns")
 
 
 def open_table(
@@ -77,10 +73,10 @@ def open_table(
     if folder or kind in PARQUET:
         return _reading(where, lambda: _parquet(where, drop))
     openers: dict[str, Callable[[], Table]] = {
-        ".npy": lambda: _npy(where),
+        ".npy": lambda: ArrayTable(np.load(where, mmap_mode="r", allow_pickle=False)),
         ".npz": lambda: _npz(where, dataset),
-        ".zarr": lambda: _group(where, _zarr(where), layer, dataset),
-        **dict.fromkeys((".h5ad", *HDF5), lambda: _group(where, _hdf5(where), layer, dataset)),
+        ".zarr": lambda: _group(_need("zarr", where).open(str(where), mode="r"), layer, dataset),
+        **dict.fromkeys((".h5ad", *HDF5), lambda: _group(_need("h5py", where).File(where, "r"), layer, dataset)),
     }
     if kind not in openers:
         raise ValueError(f"{where} has the ending {where.suffix!r}, which is not known: save it as {FORMATS}.")
@@ -138,35 +134,17 @@ def _parquet(path: Path, drop: Sequence[str]) -> Table:
     return ArrowTable(_need("pyarrow.dataset", path).dataset(files, format="parquet"), drop)
 
 
-def _npy(path: Path) -> Table:
-    return ArrayTable(np.load(path, mmap_mode="r", allow_pickle=False))
-
-
 def _npz(path: Path, dataset: str | None) -> Table:
-    import scipy.sparse as sp
-
     check_memory(path, unpacked_size(path), available_memory())
-    try:
-        with np.load(path, allow_pickle=False) as archive:
-            if {"format", "shape", "data"} <= set(archive.files):  # of scipy, in any of its formats
-                return SparseTable(sp.load_npz(path))
-            arrays = {name: archive[name] for name in archive.files}
-    except (zipfile.BadZipFile, zlib.error, EOFError) as error:
-        raise ValueError(f"it is not a readable NPZ file: {error}") from None
+    arrays = read_arrays(path)
+    if {"format", "shape", "data"} <= arrays.keys():  # of scipy, in any of its formats
+        arrays.clear()
+        return SparseTable(sp.load_npz(path))
     matrix = _chosen({name: array for name, array in arrays.items() if array.ndim == 2}, dataset)
-    given = (arrays[name] for name in _NAMES if name in arrays and arrays[name].shape == matrix.shape[1:])
-    return ArrayTable(matrix, next(given, None))
+    return ArrayTable(matrix, column_names(arrays, matrix))
 
 
-def _hdf5(path: Path) -> Any:
-    return _need("h5py", path).File(path, "r")
-
-
-def _zarr(path: Path) -> Any:
-    return _need("zarr", path).open(str(path), mode="r")
-
-
-def _group(path: Path, group: Any, layer: str | None, dataset: str | None) -> Table:
+def _group(group: Any, layer: str | None, dataset: str | None) -> Table:
     """Return the table of an AnnData file, a single array, or the one that ``dataset`` names."""
     if not hasattr(group, "keys"):
         if dataset is not None or layer is not None:

@@ -17,12 +17,13 @@ from svnn.stability._bounds import bank_change
 from svnn.stability._inputs import check_numbers
 from svnn.stability._network import (
     Layer,
-    ModelParts,
     Network,
+    NetworkParts,
     Shifts,
     activation_slope,
     apply_bank,
     folded_layers,
+    networks_in,
     output_slopes,
     parts_on,
 )
@@ -85,7 +86,7 @@ class Certificate:
         The bound on the output for each signal, where signals are given.
     members : tuple of Certificate
         Where several networks predict together, the certificate of each. The bound on their mean output is the mean of
-        theirs, with the same weights; ``layers``, ``readout`` and ``head`` are those of the member with the largest
+        theirs, with the same weights (of a blend the sum of theirs, each with its weight); ``layers``, ``readout`` and ``head`` are those of the member with the largest
         bound.
     """
 
@@ -133,8 +134,9 @@ def certificate(
 
     Parameters
     ----------
-    model : SVNN, or fitted SVNNRegressor or SVNNClassifier
-        The bound is for its predictions: without dropout, batch norm with its running statistics.
+    model : SVNN, or fitted S-VNN or blend
+        The bound is for its predictions: without dropout, batch norm with its running statistics. In a blend only
+        S-VNNs with edges move, each with its weight.
     C, C_hat : matrices of shape (N, N), operators or fitted covariance estimators
         Dense or sparse, also with negative eigenvalues; for an estimator on the scale of its standardised features, as
         ``model.on`` takes them. The bound depends on the matrices alone, not on how they are stored.
@@ -176,7 +178,7 @@ def certificate(
     >>> from svnn import SVNNRegressor
     >>> from svnn.paper import make_sparse_cov
     >>> data = make_sparse_cov(n_samples=100, n_features=10, random_state=0)
-    >>> model = SVNNRegressor(covariance="sample", hidden=(4, 4), max_epochs=20, blend=False, random_state=0)
+    >>> model = SVNNRegressor(covariance="sample", hidden=(4, 4), max_epochs=20, shrink=False, random_state=0)
     >>> model = model.fit(data.X, data.y)
     >>> C_hat = np.where(abs(model.covariance_) > 0.1, model.covariance_, 0.0)
     >>> bound = certificate(model, model.covariance_, C_hat, data.X)
@@ -184,17 +186,22 @@ def certificate(
     >>> bool((moved <= bound.per_sample).all()), len(bound.layers)
     (True, 2)
     """
-    parts, shifts = parts_on(model, C, C_hat)
     if X is None:
         check_numbers(0, norm=norm)
-    signals = float(norm) if X is None else parts.signals(X, shifts.before.shape[0])
-    spectra = [Spectrum.of(M, deterministic) for M in (shifts.before, shifts.after, shifts.after - shifts.before)]
-    members = [_of_network(parts, network, shifts, spectra, signals, deterministic) for network in parts.networks]
-    return members[0] if len(members) == 1 else _of_mean(tuple(members), parts.weights)
+    found = []
+    for weight, part in networks_in(model):
+        parts, shifts = parts_on(part, C, C_hat)
+        signals = float(norm) if X is None else parts.signals(X, shifts.before.shape[0])
+        spectra = [Spectrum.of(M, deterministic) for M in (shifts.before, shifts.after, shifts.after - shifts.before)]
+        share = weight / len(parts.networks)
+        found += [
+            (share, _of_network(parts, network, shifts, spectra, signals, deterministic)) for network in parts.networks
+        ]
+    return found[0][1] if len(found) == 1 and found[0][0] == 1 else _of_mean(found)
 
 
 def _of_network(
-    parts: ModelParts,
+    parts: NetworkParts,
     network: SVNN,
     shifts: Shifts,
     spectra: list[Spectrum],
@@ -256,11 +263,9 @@ def _hidden_norms(C: Matrix, layers: list[Layer], activation: nn.Module, signals
     return list(np.concatenate(parts, axis=1))
 
 
-def _of_mean(members: tuple[Certificate, ...], weights: np.ndarray) -> Certificate:
-    """Return the certificate of the weighted mean of several networks, and of their embeddings side by side.
-
-    A linear function beside them does not depend on the covariance, and does not move.
-    """
+def _of_mean(found: list[tuple[float, Certificate]]) -> Certificate:
+    """Return the certificate of the weighted sum of several networks, and of their embeddings side by side."""
+    weights, members = zip(*found, strict=True)
     bounds: Any = [member.output if member.per_sample is None else member.per_sample for member in members]
     mean = np.tensordot(weights, np.asarray(bounds), 1) * (1 + ROUNDING)
     worst = max(members, key=attrgetter("output"))
@@ -295,15 +300,16 @@ def largest_filter_change(model: Network, C: MatrixLike, C_hat: MatrixLike) -> f
     >>> round(largest_filter_change(network, np.eye(3), np.eye(3)), 12)
     0.0
     """
-    parts, shifts = parts_on(model, C, C_hat)
-    A, B = (M if isinstance(M, np.ndarray) else M.toarray() for M in shifts[:2])
-    powers = [np.eye(len(A)), np.eye(len(A))]
-    changes = []
-    for _ in range(parts.networks[0].order + 1):
-        changes.append(powers[1] - powers[0])
-        powers = [powers[0] @ A, powers[1] @ B]
     largest = 0.0
-    for weight, _ in (layer for network in parts.networks for layer in folded_layers(network)):
-        filters = np.einsum("kfg,kij->fgij", weight, np.array(changes))
-        largest = max(largest, float(np.abs(np.linalg.eigvalsh(filters)).max()))
+    for _, part in networks_in(model):
+        parts, shifts = parts_on(part, C, C_hat)
+        A, B = (M if isinstance(M, np.ndarray) else M.toarray() for M in shifts[:2])
+        powers = [np.eye(len(A)), np.eye(len(A))]
+        changes = []
+        for _ in range(parts.networks[0].order + 1):
+            changes.append(powers[1] - powers[0])
+            powers = [powers[0] @ A, powers[1] @ B]
+        for weight, _ in (layer for network in parts.networks for layer in folded_layers(network)):
+            filters = np.einsum("kfg,kij->fgij", weight, np.array(changes))
+            largest = max(largest, float(np.abs(np.linalg.eigvalsh(filters)).max()))
     return largest

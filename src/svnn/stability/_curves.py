@@ -14,17 +14,17 @@ from svnn._types import ColumnLike, DataLike, Matrix, MatrixLike, RandomState
 from svnn.covariance import SampleCovariance, resolve
 from svnn.functional._array import generator, is_torch, to_numpy, unit_interval
 from svnn.functional._matrix import numpy_matrix
-from svnn.operators import CovarianceOperator
+from svnn.inspection._fitted import graph_matrix
 from svnn.stability._inputs import check_integer, data
-from svnn.stability._network import trained_use
+from svnn.stability._network import network_of
 from svnn.stability._records import Records
 from svnn.stability._spectrum import frobenius, spectral_norm
 
 
 class Movable(Protocol):
-    """A fitted model that can be moved to another covariance, such as SVNNRegressor and SVNNClassifier."""
+    """A fitted model that can be moved to another covariance, such as an S-VNN; of a blend, a part has embeddings."""
 
-    operator_: CovarianceOperator
+    covariance_: Matrix
 
     def on(self, covariance: Any, X: DataLike | None = None) -> Movable:
         """Return the model on another covariance, which is fitted on ``X`` where it is not fitted yet."""
@@ -61,8 +61,9 @@ def stability_curve(
 
     Parameters
     ----------
-    model : fitted SVNNRegressor or SVNNClassifier
-        Its weights and standardisation stay as they are; only the covariance changes.
+    model : fitted S-VNN or blend
+        The embeddings of a blend are those of the S-VNN ``model.network_part``. Weights
+        and standardisation stay as they are; only the covariance changes.
     X_test : array or data frame of shape (t, N) or (t, N, F)
         Where outputs are compared.
     estimator : covariance estimator or name
@@ -119,7 +120,7 @@ def stability_curve(
     >>> from svnn import SVNNRegressor
     >>> from svnn.paper import make_sparse_cov
     >>> data = make_sparse_cov(n_samples=600, n_features=20, random_state=0)
-    >>> model = SVNNRegressor(covariance="precomputed", shift=data.covariance, max_epochs=20, random_state=0)
+    >>> model = SVNNRegressor(covariance=data.covariance, max_epochs=20, random_state=0)
     >>> model = model.fit(data.X[:200], data.y[:200])
     >>> table = stability_curve(
     ...     model, data.X[200:250], "hard", data.X[250:], sizes=(50, 300), reference=data.covariance,
@@ -167,7 +168,7 @@ def stability_curve(
         for point in points:
             for repeat, seed in enumerate(seeds):
                 before, after = _draw(model, point, reference, whole, seed, pool, X_test)
-                n = after.shift.shape[0]
+                n = after.covariance.shape[0]
                 place = {"n_samples": point.n_samples, "n_features": n, "level": point.level}
                 changes = _changes(before, after, is_classifier(model), y)
                 table.append({**place, "repeat": repeat, "seed": seed, **changes})
@@ -205,10 +206,10 @@ class Point(NamedTuple):
 
 
 class Run(NamedTuple):
-    """A network on a covariance, that covariance, and the embeddings and predictions of the test rows."""
+    """A model on a covariance, the matrix of its edges, and the embeddings and predictions of the test rows."""
 
     network: Movable
-    shift: Matrix
+    covariance: Matrix
     embeddings: np.ndarray
     predictions: np.ndarray
 
@@ -245,9 +246,9 @@ def _run(network: Movable, covariance: Matrix | BaseEstimator, seed: int, X: np.
         if "random_state" in (covariance.get_params() if hasattr(covariance, "get_params") else {}):
             covariance.set_params(random_state=seed)
     network = network.on(covariance, X=X)
-    # The logarithm of a covariance has no zeros; what is compared is the covariance itself.
-    shift = getattr(network, "covariance_" if trained_use(network) == "log" else "operator_")
-    return Run(network, numpy_matrix(shift), network.embed(X_test), network.predict(X_test))
+    of = network_of(network)
+    matrix = graph_matrix(of) if hasattr(of, "shift_") else of.covariance_
+    return Run(network, numpy_matrix(matrix), of.embed(X_test), network.predict(X_test))
 
 
 def _changes(before: Run, after: Run, labels: bool, y: np.ndarray | None) -> dict[str, float]:
@@ -256,14 +257,14 @@ def _changes(before: Run, after: Run, labels: bool, y: np.ndarray | None) -> dic
     def difference(a: np.ndarray, b: np.ndarray) -> float:
         return float(np.mean(a != b) if labels else np.mean(abs(a - b.reshape(a.shape))))
 
-    moved, change = after.embeddings - before.embeddings, after.shift - before.shift
+    moved, change = after.embeddings - before.embeddings, after.covariance - before.covariance
     columns = {
         "embedding_error": _ratio(frobenius(moved), frobenius(before.embeddings)),
         "embedding_distance": float(np.linalg.norm(moved, axis=(1, 2)).mean()),
         "prediction_change": difference(after.predictions, before.predictions),
-        "covariance_error": _ratio(spectral_norm(change), spectral_norm(before.shift)),
-        "covariance_error_fro": _ratio(frobenius(change), frobenius(before.shift)),
-        "density": _density(after.shift),
+        "covariance_error": _ratio(spectral_norm(change), spectral_norm(before.covariance)),
+        "covariance_error_fro": _ratio(frobenius(change), frobenius(before.covariance)),
+        "density": _density(after.covariance),
     }
     if y is not None:
         error = difference(after.predictions, y)

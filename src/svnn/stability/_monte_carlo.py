@@ -14,8 +14,9 @@ from svnn._types import DataLike, Matrix, MatrixLike, RandomState
 from svnn.functional._array import generator
 from svnn.functional._matrix import numpy_matrix
 from svnn.functional.masks import floor_probabilities
+from svnn.inspection._fitted import Model, trained_use
 from svnn.stability._inputs import FilterLike, ProbabilityLike, check_integer, dense, same_shape
-from svnn.stability._network import FittedNetwork
+from svnn.stability._network import network_of
 from svnn.stability._sparsification import Signals, entries, signals_for
 
 #: The largest number of values of dense realisations that are drawn together.
@@ -112,7 +113,7 @@ def monte_carlo_error(
 
 
 def monte_carlo_network(
-    model: FittedNetwork,
+    model: Model,
     estimator: BaseEstimator,
     X: DataLike,
     *,
@@ -124,8 +125,9 @@ def monte_carlo_network(
 
     Parameters
     ----------
-    model : SVNNRegressor or SVNNClassifier
-        Fitted. Its filters are the same on every realisation, see :meth:`svnn.SVNNRegressor.on`.
+    model : S-VNN or blend
+        Fitted. Its filters are the same on every realisation, see :meth:`svnn.SVNNRegressor.on`. The embeddings of a
+        blend are those of the S-VNN ``model.network_part``.
     estimator : ACV or RCV
         Fitted, on the scale of the standardised features of the model; its ``sample`` draws the realisations.
     X : array or data frame of shape (t, N) or (t, N, F)
@@ -151,7 +153,7 @@ def monte_carlo_network(
     >>> from svnn.paper import make_sparse_cov
     >>> data = make_sparse_cov(n_samples=60, n_features=8, random_state=0)
     >>> Z = (data.X - data.X.mean(0)) / data.X.std(0)
-    >>> model = SVNNRegressor(covariance="sample", max_epochs=5, blend=False, random_state=0).fit(Z, data.y)
+    >>> model = SVNNRegressor(covariance="sample", max_epochs=5, shrink=False, random_state=0).fit(Z, data.y)
     >>> error = monte_carlo_network(model, ACV().fit(Z), Z, n_draws=10, random_state=0)
     >>> error.output.mean > 0 and error.embedding.standard_error < error.embedding.mean
     True
@@ -161,17 +163,18 @@ def monte_carlo_network(
         raise ValueError(
             f"estimator must be a fitted stochastic sparsifier such as ACV or RCV, got {type(estimator).__name__}."
         )
-    if model._as_trained("use") == "precision":
+    if trained_use(model) == "precision":
         raise ValueError('the model was trained with use="precision"; realisations of a covariance do not replace it.')
     n_draws = check_draws(n_draws)
     rng = generator(random_state)
     base = model if reference is None else model.on(reference)
-    embedding, output = base.embed(X), _output(base, X)
+    embedding, output = network_of(base).embed(X), _output(base, X)
 
     squares = np.empty((2, n_draws))
     for draw in range(n_draws):
         other = model.on(estimator.sample(rng))
-        squares[:, draw] = np.square(other.embed(X) - embedding).sum(), np.square(_output(other, X) - output).sum()
+        changes = network_of(other).embed(X) - embedding, _output(other, X) - output
+        squares[:, draw] = [np.square(change).sum() for change in changes]
     squares /= len(embedding)
     return NetworkMonteCarlo(summarise(squares[0]), summarise(squares[1]))
 
@@ -242,5 +245,5 @@ def _root(S: np.ndarray) -> np.ndarray:
     return vectors * np.sqrt(values.clip(0))
 
 
-def _output(model: FittedNetwork, X: DataLike) -> np.ndarray:
+def _output(model: Model, X: DataLike) -> np.ndarray:
     return model.predict_proba(X) if hasattr(model, "predict_proba") else model.predict(X)

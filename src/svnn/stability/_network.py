@@ -1,41 +1,34 @@
-"""A trained network taken apart into what bounds and responses need: its layers, its units, the matrices it runs on.
-
-``trained_use``, ``parts_of`` and ``parts_on`` hold all that this room knows of estimators.
-"""
+"""A trained network taken apart into what bounds and responses need: its layers, its units, the matrices it runs on."""
 
 from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
 from functools import partial
-from typing import TYPE_CHECKING, Any, NamedTuple, TypeAlias, cast
+from typing import Any, NamedTuple, TypeAlias
 
 import numpy as np
 import scipy.sparse as sp
 import torch
 from torch import nn
 
-from svnn._types import DataLike, HasCovariance, Matrix, MatrixLike
+from svnn._types import DataLike, Matrix, MatrixLike
 from svnn.covariance._resolve import shift_matrix
-from svnn.estimators._covariance_network import scaled
+from svnn.estimators._base import BaseSVNN, model_on
+from svnn.estimators._blend_parts import reads_covariance
+from svnn.estimators._shift import scaled
 from svnn.functional import log_eigenvalues
 from svnn.functional._array import to_numpy
 from svnn.functional._matrix import numpy_matrix
+from svnn.inspection._fitted import BLENDS, Model, model_parts, network_part, standardised
 from svnn.nn import SVNN, CovarianceFilter, Members
 from svnn.operators import CovarianceOperator, CSROperator
 from svnn.stability._inputs import coefficients, numbers_in
 from svnn.stability._responses import values
 from svnn.stability._spectrum import spectral_norm
 
-if TYPE_CHECKING:
-    from svnn.estimators import SVNNClassifier, SVNNRegressor
-
-    #: A fitted estimator of a network on a covariance.
-    FittedNetwork: TypeAlias = SVNNRegressor | SVNNClassifier
-    #: A network: the module, or a fitted estimator that holds one.
-    Network: TypeAlias = SVNN | Members | FittedNetwork
-else:
-    FittedNetwork = Network = object
+#: A network: the module, or a fitted S-VNN or blend that holds one.
+Network: TypeAlias = SVNN | Members | Model
 
 #: Lipschitz constants of the activations, rounded up. All of them keep 0 and never increase an absolute value.
 #: GELU is steepest at sqrt(2), SiLU near 2.4.
@@ -69,50 +62,50 @@ class Shifts(NamedTuple):
 
 
 @dataclass(frozen=True)
-class ModelParts:
-    """A model as this room sees it.
+class NetworkParts:
+    """A module or a fitted S-VNN as this room sees it.
 
-    The outputs of the ``networks`` are averaged with the ``weights``; what remains to 1 is the weight of a linear
-    function, which does not depend on the covariance. ``units`` are the standard deviations of the targets, by which
-    outputs are multiplied. ``signals`` turns data for N nodes into what the first layer takes, of shape (t, N, F).
-    ``scale`` is what covariances are divided by, None for a plain module.
+    The outputs of the ``networks`` are averaged. ``units`` are the standard deviations of the targets, by which outputs
+    are multiplied. ``signals`` turns data for N nodes into what the first layer takes, of shape (t, N, F). ``scale`` is
+    what covariances are divided by, None for a plain module.
     """
 
     networks: list[SVNN]
-    weights: np.ndarray
     signals: Callable[[DataLike, int], np.ndarray]
     use: str = "covariance"
     scale: float | None = None
     units: np.ndarray | float = 1.0
 
 
-def trained_use(model: Any) -> str:
-    """Return what the filters of a fitted estimator are polynomials of: "covariance", "log" or "precision"."""
-    return str(getattr(model, "_trained_with", {}).get("use", getattr(model, "use", "covariance")))
-
-
-def parts_of(model: Network) -> ModelParts:
-    """Take a module or a fitted estimator apart."""
-    module: Any = getattr(model, "module_", model)
-    if not isinstance(module, (SVNN, Members)):
-        hint = "; fit it first" if hasattr(model, "fit") else ""
-        raise TypeError(f"model must be an SVNN or a fitted SVNN estimator, got {type(model).__name__}{hint}.")
-    networks = module.networks if isinstance(module, Members) else [module]
-    weights = to_numpy(module.weights)[: len(networks)] if isinstance(module, Members) else np.ones(1)
+def networks_in(model: Network) -> list[tuple[float, Any]]:
+    """Return what of a model depends on the covariance, with weights: itself, or S-VNNs of a blend."""
     if isinstance(model, (SVNN, Members)):
-        return ModelParts(networks, weights, partial(_module_signals, networks[0]))
-    targets = getattr(model._targets, "standardizer", None)  # labels have none
-    return ModelParts(
-        networks,
-        weights,
-        lambda X, _: np.asarray(model._standardizer(model._signals(X)), dtype=np.float64),
-        trained_use(model),
-        model._scale,
-        1.0 if targets is None else np.reshape(targets.scale, (-1, 1)),
-    )
+        return [(1.0, model)]
+    if not hasattr(model, "fitted_"):
+        hint = "; fit it first" if hasattr(model, "fit") else ""
+        raise TypeError(f"model must be an SVNN or a fitted S-VNN or blend, got {type(model).__name__}{hint}.")
+    found = [part for part in model_parts(model).values() if reads_covariance(part[1])]
+    return found or [network_part(model)]
 
 
-def parts_on(model: Network, C: MatrixLike, C_hat: MatrixLike) -> tuple[ModelParts, Shifts]:
+def network_of(model: Any) -> Any:
+    """Return the S-VNN of a blend that uses the covariance; any other model is one itself."""
+    return network_part(model)[1] if isinstance(model, BLENDS) else model
+
+
+def parts_of(model: SVNN | Members | BaseSVNN) -> NetworkParts:
+    """Take a module or a fitted S-VNN apart."""
+    if isinstance(model, SVNN):
+        return NetworkParts([model], partial(_module_signals, model))
+    if isinstance(model, Members):
+        return NetworkParts(model.networks, partial(_module_signals, model.networks[0]))
+    targets: Any = model.fitted_.targets
+    units = 1.0 if targets.are_labels else np.reshape(targets.standardizer.scale, (-1, 1))
+    shift = model.shift_
+    return NetworkParts(model.fitted_.networks, lambda X, _: standardised(model, X), shift.use, shift.scale, units)
+
+
+def parts_on(model: SVNN | Members | BaseSVNN, C: MatrixLike, C_hat: MatrixLike) -> tuple[NetworkParts, Shifts]:
     """Return the parts of a model on the first covariance, and both covariances as it runs on them."""
     parts = parts_of(model)
     A, B = _matrix_of(parts, C, "C"), _matrix_of(parts, C_hat, "C_hat")
@@ -127,20 +120,20 @@ def parts_on(model: Network, C: MatrixLike, C_hat: MatrixLike) -> tuple[ModelPar
         before, after = (M * (1 / (scale or 1.0)) for M, scale in zip((A, B), scales, strict=True))
         return parts, Shifts(_fast_to_multiply(before), _fast_to_multiply(after), scales[0] or 1.0)
     if n != model.n_features_in_:  # the estimator checks that it can run there, and takes another scale
-        parts = parts_of(model._on(C))
-    scale = cast(float, parts.scale)
+        parts = parts_of(model_on(model, C))
+    scale = parts.scale or 1.0
     # Estimators hold their matrix in single precision: the bound is for the network that predicts.
     before, after = (scaled(M, scale, parts.use).astype(np.float32).astype(np.float64) for M in (A, B))
     return parts, Shifts(_fast_to_multiply(before), _fast_to_multiply(after), scale)
 
 
-def _matrix_of(parts: ModelParts, C: MatrixLike, name: str) -> Matrix:
+def _matrix_of(parts: NetworkParts, C: Any, name: str) -> Matrix:
     """Return the matrix that stands for a covariance: itself, or the precision where the model was trained on that."""
     if isinstance(C, str) or (hasattr(C, "fit") and not hasattr(C, "covariance_")):
         raise ValueError(f"{name} must be a matrix, an operator or a fitted covariance estimator, got {C!r}.")
-    if hasattr(C, "covariance_") and parts.scale is not None:
-        C = shift_matrix(cast(HasCovariance, C), parts.use)
-    return numpy_matrix(C, name)
+    return numpy_matrix(
+        shift_matrix(C, parts.use) if hasattr(C, "covariance_") and parts.scale is not None else C, name
+    )
 
 
 def _fast_to_multiply(C: Matrix) -> Matrix:
@@ -255,7 +248,8 @@ def network_response(model: Network, lam: DataLike, scale: float | None = None) 
 
     Parameters
     ----------
-    model : SVNN or fitted SVNNRegressor or SVNNClassifier
+    model : SVNN, or fitted S-VNN or blend
+        Of a blend, the S-VNN ``model.network_part``.
     lam : array of any shape
         Eigenvalues of the covariance as it is before networks scale it.
     scale : float, optional
@@ -281,7 +275,7 @@ def network_response(model: Network, lam: DataLike, scale: float | None = None) 
     >>> [response.shape for response in network_response(network, np.linspace(0, 3, 20))]
     [(20, 1, 4), (20, 4, 6)]
     """
-    parts = parts_of(model)
+    parts = parts_of(networks_in(model)[0][1])
     lam = numbers_in(lam) / ((parts.scale or 1.0) if scale is None else scale)
     if parts.use == "log":
         lam = log_eigenvalues(lam)

@@ -8,8 +8,8 @@ import torch
 from hypothesis import given
 from hypothesis import strategies as st
 
-from svnn.estimators.training import SCHEDULES, StatefulCallback, Trainer, Training, batch_rows, epochs, train
-from svnn.estimators.training._loop import batch_ends, one_cycle, weighted
+from svnn.estimators.training import SCHEDULES, StatefulCallback, Trainer, Training, train
+from svnn.estimators.training._loop import batch_ends, batch_rows, epochs, one_cycle, weighted
 
 
 class Scripted(Trainer):

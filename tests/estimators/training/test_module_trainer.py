@@ -8,7 +8,8 @@ import pytest
 import torch
 from torch import nn
 
-from svnn.estimators.training import LOSSES, Batch, ModuleTrainer, Optimiser, Shifts, Training, batch_rows, train
+from svnn.estimators.training import LOSSES, Batch, ModuleTrainer, Optimiser, Shifts, Training, train
+from svnn.estimators.training._loop import batch_rows
 from svnn.estimators.training._module_trainer import WeightAverage
 
 OPTIMISER = Optimiser(weight_decay=0.0, averaging=0.0)

@@ -10,11 +10,11 @@ from sklearn.datasets import load_diabetes, load_digits, load_iris
 from svnn import SVNNClassifier, SVNNRegressor
 from svnn.paper import baselines
 
-QUICK = {"max_epochs": 30, "lr": 0.02, "averaging": 0.9, "random_state": 0}
+QUICK = {"max_epochs": 30, "lr": 0.02, "random_state": 0}
 
 
 def every(task: str) -> dict[str, object]:
-    """Return one estimator of every kind; ``task`` is "Regressor" or "Classifier"."""
+    """Return one estimator of every type; ``task`` is "Regressor" or "Classifier"."""
     make = lambda name, **options: getattr(baselines, name + task)(**options)  # noqa: E731
     svnn = {"Regressor": SVNNRegressor, "Classifier": SVNNClassifier}[task]
     return {
@@ -23,7 +23,7 @@ def every(task: str) -> dict[str, object]:
         "kernel PCA + MLP": make("PCAMLP", n_components=8, reduction="kernel", **QUICK),
         "sparse PCA + MLP": make("PCAMLP", n_components=8, reduction="sparse", max_observations=60, **QUICK),
         "PCA-SVM": make("PCASVM", n_components=8, random_state=0),
-        "neighbour sampling": make("NeighborSampling", n_neighbors=3, readout="weighted", **QUICK),
+        "neighbour sampling": make("NeighborSampling", n_neighbors=3, **QUICK),
         "Ledoit-Wolf": svnn(covariance="ledoit_wolf", **QUICK),
         "graphical lasso": svnn(covariance="graphical_lasso", use="precision", **QUICK),
     }

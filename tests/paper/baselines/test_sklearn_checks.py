@@ -16,7 +16,7 @@ from svnn.paper.baselines import (
     PCASVMRegressor,
 )
 
-QUICK = {"max_epochs": 6, "lr": 0.05, "averaging": 0.0, "hidden": (8,), "random_state": 0}
+QUICK = {"max_epochs": 6, "lr": 0.05, "hidden": (8,), "random_state": 0}
 
 ESTIMATORS = [
     MLPRegressor(**QUICK),

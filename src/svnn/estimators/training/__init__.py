@@ -13,8 +13,6 @@ from svnn.estimators.training._loop import (
     StatefulCallback,
     Trainer,
     Training,
-    batch_rows,
-    epochs,
     train,
 )
 from svnn.estimators.training._module_trainer import Batch, ModuleTrainer, Optimiser, Shifts
@@ -48,9 +46,7 @@ __all__ = [
     "Trainer",
     "TrainerGroup",
     "Training",
-    "batch_rows",
     "draw_weights",
-    "epochs",
     "fits",
     "has_kernel",
     "new_network",

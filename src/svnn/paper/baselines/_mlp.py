@@ -4,15 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from itertools import pairwise
+from typing import ClassVar
 
-import numpy as np
 from torch import Tensor, nn
 
-from svnn._parameters import declared, parameter, sizes
-from svnn._types import DataLike
-from svnn.estimators._network_estimator import NetworkEstimator
-from svnn.estimators._tasks import Classification, Regression
-from svnn.nn._layers import ACTIVATIONS, Dropout, NodeNorm
+from svnn._types import RandomState
+from svnn.estimators._rules import LAYERS, TRAINING
+from svnn.estimators.training import Callback
+from svnn.paper.baselines._network import NetworkBaseline, NetworkClassifier, NetworkRegressor, layer
 
 
 class MLP(nn.Module):
@@ -20,72 +19,125 @@ class MLP(nn.Module):
 
     Shapes
     ------
-    x : (t, N, F), flattened to (t, N F); result : (t, out_features). A shift is taken and not used, so that the
-    training loop can call all networks alike.
+    x : (t, N, F), flattened to (t, N F); result : (t, out_features). A graph is taken and not used: all networks are
+    called alike.
     """
 
     def __init__(
-        self,
-        in_features: int,
-        out_features: int,
-        hidden: Sequence[int] = (32, 32),
-        activation: str = "leaky_relu",
-        dropout: float = 0.0,
-        batch_norm: bool = True,
+        self, in_features: int, out_features: int, hidden: Sequence[int], dropout: float = 0.0, batch_norm: bool = True
     ) -> None:
         super().__init__()
-        self.widest = max(hidden)
-        self.layers = nn.Sequential()
-        for before, after in pairwise([in_features, *hidden]):
-            # The normalisation has a bias of its own.
-            self.layers.append(nn.Linear(before, after, bias=not batch_norm))
-            self.layers.extend([NodeNorm(after)] if batch_norm else [])
-            self.layers.extend([ACTIVATIONS[activation](), Dropout(dropout)])
+        self.layers = nn.Sequential(*(layer(a, b, dropout, batch_norm) for a, b in pairwise([in_features, *hidden])))
         self.output = nn.Linear(hidden[-1], out_features)
 
-    def forward(self, x: Tensor, shift: object = None) -> Tensor:
+    def forward(self, x: Tensor, graph: Tensor | None = None) -> Tensor:
         result: Tensor = self.output(self.embed(x))
         return result
 
-    def embed(self, x: Tensor, shift: object = None) -> Tensor:
+    def embed(self, x: Tensor, graph: Tensor | None = None) -> Tensor:
         """Return the last hidden layer, of shape (t, hidden[-1])."""
         result: Tensor = self.layers(x.flatten(1))
         return result
 
 
-@declared
-class Perceptron(NetworkEstimator):
-    """Base of the perceptrons, whatever they predict.
+class Perceptron(NetworkBaseline):
+    """What perceptrons share, whatever they predict."""
+
+    _rules: ClassVar = {**LAYERS, **TRAINING}
+
+    def __init__(
+        self,
+        *,
+        hidden: Sequence[int] = (32, 32),
+        dropout: float = 0.0,
+        batch_norm: bool = True,
+        standardize: bool = True,
+        lr: float = 0.01,
+        weight_decay: float = 1e-5,
+        max_epochs: int | str = "auto",
+        patience: int | None = 100,
+        batch_size: int | str | None = "auto",
+        validation_fraction: float = 0.1,
+        device: str = "auto",
+        random_state: RandomState = None,
+        verbose: int = 0,
+        callbacks: Sequence[Callback] = (),
+    ) -> None:
+        self.hidden = hidden
+        self.dropout = dropout
+        self.batch_norm = batch_norm
+        self.standardize = standardize
+        self.lr = lr
+        self.weight_decay = weight_decay
+        self.max_epochs = max_epochs
+        self.patience = patience
+        self.batch_size = batch_size
+        self.validation_fraction = validation_fraction
+        self.device = device
+        self.random_state = random_state
+        self.verbose = verbose
+        self.callbacks = callbacks
+
+    def _build(self, n_nodes: int, n_values: int, n_outputs: int) -> MLP:
+        hidden = [int(size) for size in self.hidden]
+        return MLP(n_nodes * n_values, n_outputs, hidden, float(self.dropout), bool(self.batch_norm))
+
+
+class MLPRegressor(Perceptron, NetworkRegressor):
+    """Regression with a multilayer perceptron on the raw features.
+
+    Parameters
+    ----------
+    hidden : sequence of int, default=(32, 32)
+        Sizes of the hidden layers; the paper searches (32, 32), (256, 128) and (256, 128, 128).
+    dropout : float in [0, 1), default=0.0
+        Share of the values after each layer that are set to zero at random during training.
+    batch_norm : bool, default=True
+        Whether the values after each layer are normalised over the batch.
+    standardize : bool, default=True
+        Whether every feature, and every target, gets mean 0 and standard deviation 1 in the training rows.
+    lr : float, default=0.01
+        Learning rate of Adam.
+    weight_decay : float, default=1e-5
+        Strength of the penalty on the squares of the weights, as Adam applies it.
+    max_epochs : int or "auto", default="auto"
+        The most epochs to train for; "auto" is 1000.
+    patience : int or None, default=100
+        Number of epochs without a better validation loss after which training stops; None never stops early. The best
+        weights are kept.
+    batch_size : int, "auto" or None, default="auto"
+        Rows of a gradient step. "auto" is 64, or fewer (a power of two) where an epoch would have less than about four
+        steps; None takes all rows at once.
+    validation_fraction : float in [0, 1), default=0.1
+        Share of the rows held out for early stopping where ``fit`` gets no ``validation_data``; 0 watches the training
+        loss instead.
+    device : str, default="auto"
+        "auto" is the GPU where there is one.
+    random_state : int, Generator, RandomState or None, default=None
+        Seed of the split, the weights and the batches.
+    verbose : int, default=0
+        1 shows the progress: a bar on a terminal, lines in scripts and notebooks.
+    callbacks : sequence of callables, default=()
+        Each is called after every epoch with a dict of ``epoch``, ``train_loss``, ``valid_loss`` and ``best_loss``;
+        returning True stops the training.
+
+    Attributes
+    ----------
+    module_ : torch.nn.Module
+        The trained network.
+    history_ : dict of lists
+        ``train_loss`` and ``valid_loss`` of every epoch, and ``best_epoch``, from 1.
+    n_iter_ : int
+        Number of epochs trained.
+    n_features_in_ : int
+        Number of features, N.
+    feature_names_in_ : ndarray of shape (N,)
+        Names of the features, where X has named columns.
 
     Notes
     -----
     This baseline knows nothing of the covariance. Samples of shape (N, F) are flattened. The split, the
-    standardisation, the optimiser and early stopping are those of the S-VNN estimators.
-    """
-
-    hidden: Sequence[int] = parameter(
-        default=(32, 32),
-        rule=sizes(least=1),
-        doc="Sizes of the hidden layers; the paper searches (32, 32), (256, 128) and (256, 128, 128).",
-    )
-
-    def _build(self, in_features: int, n_outputs: int) -> MLP:
-        hidden = [int(size) for size in self.hidden]
-        width = self._n_nodes() * in_features
-        return MLP(width, n_outputs, hidden, self.activation, float(self.dropout), bool(self.batch_norm))
-
-    def _n_nodes(self) -> int:
-        """Return the number of nodes that the network sees."""
-        return self.n_features_in_
-
-    def embed(self, X: DataLike) -> np.ndarray:
-        """Return the last hidden layer, of shape (t, hidden[-1])."""
-        return self._output(X, embed=True)
-
-
-@declared
-class MLPRegressor(Perceptron, Regression):
-    """Regression with a multilayer perceptron on the raw features.
+    standardisation, the optimiser and early stopping are those of the S-VNN estimators with ``schedule="constant"``.
 
     Examples
     --------
@@ -98,9 +150,63 @@ class MLPRegressor(Perceptron, Regression):
     """
 
 
-@declared
-class MLPClassifier(Perceptron, Classification):
+class MLPClassifier(Perceptron, NetworkClassifier):
     """Classification with a multilayer perceptron on the raw features.
+
+    Parameters
+    ----------
+    hidden : sequence of int, default=(32, 32)
+        Sizes of the hidden layers; the paper searches (32, 32), (256, 128) and (256, 128, 128).
+    dropout : float in [0, 1), default=0.0
+        Share of the values after each layer that are set to zero at random during training.
+    batch_norm : bool, default=True
+        Whether the values after each layer are normalised over the batch.
+    standardize : bool, default=True
+        Whether every feature gets mean 0 and standard deviation 1 in the training rows.
+    lr : float, default=0.01
+        Learning rate of Adam.
+    weight_decay : float, default=1e-5
+        Strength of the penalty on the squares of the weights, as Adam applies it.
+    max_epochs : int or "auto", default="auto"
+        The most epochs to train for; "auto" is 1000.
+    patience : int or None, default=100
+        Number of epochs without a better validation loss after which training stops; None never stops early. The best
+        weights are kept.
+    batch_size : int, "auto" or None, default="auto"
+        Rows of a gradient step. "auto" is 64, or fewer (a power of two) where an epoch would have less than about four
+        steps; None takes all rows at once.
+    validation_fraction : float in [0, 1), default=0.1
+        Share of the rows held out for early stopping where ``fit`` gets no ``validation_data``; 0 watches the training
+        loss instead.
+    device : str, default="auto"
+        "auto" is the GPU where there is one.
+    random_state : int, Generator, RandomState or None, default=None
+        Seed of the split, the weights and the batches.
+    verbose : int, default=0
+        1 shows the progress: a bar on a terminal, lines in scripts and notebooks.
+    callbacks : sequence of callables, default=()
+        Each is called after every epoch with a dict of ``epoch``, ``train_loss``, ``valid_loss`` and ``best_loss``;
+        returning True stops the training.
+
+    Attributes
+    ----------
+    classes_ : ndarray of shape (n_classes,)
+        The labels, in order.
+    module_ : torch.nn.Module
+        The trained network.
+    history_ : dict of lists
+        ``train_loss`` and ``valid_loss`` of every epoch, and ``best_epoch``, from 1.
+    n_iter_ : int
+        Number of epochs trained.
+    n_features_in_ : int
+        Number of features, N.
+    feature_names_in_ : ndarray of shape (N,)
+        Names of the features, where X has named columns.
+
+    Notes
+    -----
+    This baseline knows nothing of the covariance. Samples of shape (N, F) are flattened. The split, the
+    standardisation, the optimiser and early stopping are those of the S-VNN estimators with ``schedule="constant"``.
 
     Examples
     --------

@@ -1,107 +1,129 @@
-"""Neighbour sampling: a graph network on a sparse graph that is blind to the covariance."""
+"""Neighbour sampling: a graph convolutional network on a random sparse graph that is blind to the covariance."""
 
 from __future__ import annotations
+
+from collections.abc import Sequence
+from itertools import pairwise
+from typing import ClassVar, cast
 
 import numpy as np
 import torch
 from sklearn.utils import Tags
-from torch import Tensor
+from torch import Tensor, nn
 
-from svnn._parameters import declared, fitted, integer, one_of, parameter
-from svnn._types import DataLike
-from svnn.estimators._network_estimator import NetworkEstimator
-from svnn.estimators._shared_parameters import PooledNodes
-from svnn.estimators._tasks import Classification, Regression
-from svnn.estimators.training import Shifts
-from svnn.nn import Readout
-from svnn.paper.baselines._graph import GCN, Edges, as_graph, is_dense, pyg, sample_neighbors
+from svnn._parameters import integer
+from svnn._types import RandomState
+from svnn.estimators._rules import LAYERS, TRAINING
+from svnn.estimators.training import Callback
+from svnn.paper.baselines._network import NetworkBaseline, NetworkClassifier, NetworkRegressor, layer
 
 
-@declared
-class NeighborSampling(PooledNodes, NetworkEstimator):
-    r"""Base of the graph networks, whatever they predict.
+def sample_neighbors(n_nodes: int, n_neighbors: int, rng: np.random.Generator) -> np.ndarray:
+    """Return k other nodes (N, k) for every node, drawn without replacement; all of them where there are no more.
 
-    Notes
-    -----
-    This baseline has a graph that is sparse but blind to the covariance: every node keeps ``n_neighbors`` others, drawn
-    at random from all that it has a covariance with. It needs PyTorch Geometric, ``pip install "svnn[gnn]"``. The
-    split, the standardisation, the optimiser and early stopping are those of the S-VNN estimators.
+    Examples
+    --------
+    >>> sample_neighbors(3, 2, np.random.default_rng(0)).shape
+    (3, 2)
+    """
+    k = min(n_neighbors, n_nodes - 1)
+    drawn = np.stack([rng.choice(n_nodes - 1, k, replace=False) for _ in range(n_nodes)])
+    return drawn + (drawn >= np.arange(n_nodes)[:, None])  # skips the node itself
 
-    Layers are graph convolutions of the unweighted graph with loops,
-    :math:`u_i' = \sigma(\sum_{j \in \mathcal N(i) \cup i} u_j W / \sqrt{d_i d_j})` with the in-degrees d. As every
-    node has the same number of neighbours, that is their mean. A sample covariance is never exactly zero between
-    features that vary, so the covariance graph is complete and the neighbours are drawn from all other nodes.
 
-    References
-    ----------
-    W. L. Hamilton, R. Ying and J. Leskovec, Inductive representation learning on large graphs, NeurIPS 2017.
-    T. N. Kipf and M. Welling, Semi-supervised classification with graph convolutional networks, ICLR 2017.
+def averaging(neighbors: np.ndarray) -> Tensor:
+    """Return the matrix (N, N) that takes the mean over each node and its neighbours."""
+    n, k = neighbors.shape
+    matrix = torch.eye(n)
+    matrix[torch.arange(n)[:, None], torch.as_tensor(neighbors)] = 1.0
+    return matrix / (k + 1)
+
+
+class GCN(nn.Module):
+    """Layers of graph convolution → batch norm → activation → dropout, the mean over the nodes, and an MLP head.
+
+    The same as :class:`svnn.nn.SVNN` but for the graph convolution in the place of the covariance filter.
+
+    Shapes
+    ------
+    x : (t, N, in_features); graph : (N, N), one for all samples; result : (t, out_features).
     """
 
-    n_neighbors: int = parameter(
-        default=10,
-        rule=integer(1),
-        doc="Neighbours drawn for every node; where there are no more other nodes than that, all of them are taken.",
-    )
-    resample: str = parameter(
-        default="fixed",
-        rule=one_of("fixed", "epoch", "forward"),
-        doc="""Train on one sampled graph, or draw a fresh one every epoch or every forward pass. Prediction always uses
-        ``edge_index_``.""",
-    )
-    readout: str = "mean"
-
-    edge_index_: np.ndarray = fitted(
-        kind="ndarray of shape (2, N k)",
-        doc="Edges from neighbour to node, without the loops that the convolution adds.",
-    )
-
-    def _check_parameters(self) -> None:
-        pyg("nn", type(self).__name__)
-        super()._check_parameters()
-
-    def _fit_structure(
-        self, Z: np.ndarray, weight: np.ndarray | None, targets: np.ndarray, seed: int, device: torch.device
+    def __init__(
+        self,
+        in_features: int,
+        out_features: int,
+        hidden: Sequence[int],
+        dropout: float = 0.0,
+        batch_norm: bool = True,
+        mlp: int = 32,
     ) -> None:
-        """Draw the graph."""
-        self.edge_index_ = sample_neighbors(Z.shape[1], int(self.n_neighbors), np.random.default_rng(seed))
-        self._graph = self._as_graph(self.edge_index_, device)
+        super().__init__()
+        self.layers = nn.ModuleList(layer(a, b, dropout, batch_norm) for a, b in pairwise([in_features, *hidden]))
+        self.head = nn.Sequential(nn.Linear(hidden[-1], mlp), nn.LeakyReLU(), nn.Linear(mlp, out_features))
+
+    def forward(self, x: Tensor, graph: Tensor) -> Tensor:
+        result: Tensor = self.head(self.embed(x, graph).mean(1))
+        return result
+
+    def embed(self, x: Tensor, graph: Tensor) -> Tensor:
+        """Return the node embeddings before the readout, of shape (t, N, hidden[-1])."""
+        for each in self.layers:
+            x = each(graph @ x)
+        return x
+
+
+class NeighborSampling(NetworkBaseline):
+    """What networks on sampled neighbours share, whatever they predict."""
+
+    _rules: ClassVar = {"n_neighbors": integer(1), **LAYERS, **TRAINING}
+
+    def __init__(
+        self,
+        *,
+        n_neighbors: int = 10,
+        hidden: Sequence[int] = (32,),
+        dropout: float = 0.0,
+        batch_norm: bool = True,
+        standardize: bool = True,
+        lr: float = 0.01,
+        weight_decay: float = 1e-5,
+        max_epochs: int | str = "auto",
+        patience: int | None = 100,
+        batch_size: int | str | None = "auto",
+        validation_fraction: float = 0.1,
+        device: str = "auto",
+        random_state: RandomState = None,
+        verbose: int = 0,
+        callbacks: Sequence[Callback] = (),
+    ) -> None:
+        self.n_neighbors = n_neighbors
+        self.hidden = hidden
+        self.dropout = dropout
+        self.batch_norm = batch_norm
+        self.standardize = standardize
+        self.lr = lr
+        self.weight_decay = weight_decay
+        self.max_epochs = max_epochs
+        self.patience = patience
+        self.batch_size = batch_size
+        self.validation_fraction = validation_fraction
+        self.device = device
+        self.random_state = random_state
+        self.verbose = verbose
+        self.callbacks = callbacks
+
+    def _graph(self, n_nodes: int, seed: int) -> Tensor:
+        return averaging(sample_neighbors(n_nodes, int(self.n_neighbors), np.random.default_rng(seed)))
+
+    def _build(self, n_nodes: int, n_values: int, n_outputs: int) -> GCN:
+        hidden = [int(size) for size in self.hidden]
+        return GCN(n_values, n_outputs, hidden, float(self.dropout), bool(self.batch_norm))
 
     @property
-    def _shift(self) -> Tensor | Edges:
-        return self._graph
-
-    def _shifts(self, rng: np.random.Generator) -> Shifts:
-        device = (self._graph.weight if isinstance(self._graph, Edges) else self._graph).device
-
-        def draw() -> Tensor | Edges:
-            return self._as_graph(sample_neighbors(self.n_features_in_, self.n_neighbors, rng), device)
-
-        return Shifts(self._graph, self.resample, draw)
-
-    def _as_graph(self, edges: np.ndarray, device: torch.device) -> Tensor | Edges:
-        dense = is_dense(self.n_features_in_, self.n_neighbors)
-        return as_graph(edges, self.n_features_in_, dense, device, type(self).__name__)
-
-    def _build(self, in_features: int, n_outputs: int) -> GCN:
-        hidden = [int(size) for size in self.hidden]
-        heads = self._n_heads(n_outputs) if self.readout == "weighted" else 1
-        return GCN(
-            in_features,
-            n_outputs,
-            hidden,
-            self.activation,
-            float(self.dropout),
-            bool(self.batch_norm),
-            Readout(self.readout, hidden[-1], self.n_features_in_, heads),
-            [int(size) for size in self.mlp],
-            is_dense(self.n_features_in_, self.n_neighbors),
-            type(self).__name__,
-        )
-
-    def embed(self, X: DataLike) -> np.ndarray:
-        """Return the node embeddings before the readout, of shape (t, N, hidden[-1])."""
-        return self._output(X, embed=True)
+    def graph_(self) -> Tensor:
+        """The matrix whose rows take the mean over a node and its neighbours."""
+        return cast(Tensor, self.fitted_.graph)
 
     def __sklearn_tags__(self) -> Tags:
         tags = super().__sklearn_tags__()
@@ -110,25 +132,165 @@ class NeighborSampling(PooledNodes, NetworkEstimator):
         return tags
 
 
-@declared
-class NeighborSamplingRegressor(NeighborSampling, Regression):
-    """Regression with a graph network on randomly sampled neighbours.
+class NeighborSamplingRegressor(NeighborSampling, NetworkRegressor):
+    r"""Regression with a graph network on randomly sampled neighbours.
+
+    Parameters
+    ----------
+    n_neighbors : int, default=10
+        Neighbours drawn for every node; all other nodes where there are no more than that.
+    hidden : sequence of int, default=(32,)
+        Values per node after each layer; its length is the number of layers.
+    dropout : float in [0, 1), default=0.0
+        Share of the values after each layer that are set to zero at random during training.
+    batch_norm : bool, default=True
+        Whether the values after each layer are normalised over the batch.
+    standardize : bool, default=True
+        Whether every feature, and every target, gets mean 0 and standard deviation 1 in the training rows.
+    lr : float, default=0.01
+        Learning rate of Adam.
+    weight_decay : float, default=1e-5
+        Strength of the penalty on the squares of the weights, as Adam applies it.
+    max_epochs : int or "auto", default="auto"
+        The most epochs to train for; "auto" is 1000.
+    patience : int or None, default=100
+        Number of epochs without a better validation loss after which training stops; None never stops early. The best
+        weights are kept.
+    batch_size : int, "auto" or None, default="auto"
+        Rows of a gradient step. "auto" is 64, or fewer (a power of two) where an epoch would have less than about four
+        steps; None takes all rows at once.
+    validation_fraction : float in [0, 1), default=0.1
+        Share of the rows held out for early stopping where ``fit`` gets no ``validation_data``; 0 watches the training
+        loss instead.
+    device : str, default="auto"
+        "auto" is the GPU where there is one.
+    random_state : int, Generator, RandomState or None, default=None
+        Seed of the split, the graph, the weights and the batches.
+    verbose : int, default=0
+        1 shows the progress: a bar on a terminal, lines in scripts and notebooks.
+    callbacks : sequence of callables, default=()
+        Each is called after every epoch with a dict of ``epoch``, ``train_loss``, ``valid_loss`` and ``best_loss``;
+        returning True stops the training.
+
+    Attributes
+    ----------
+    graph_ : tensor of shape (N, N)
+        The matrix whose rows take the mean over a node and its neighbours.
+    module_ : torch.nn.Module
+        The trained network.
+    history_ : dict of lists
+        ``train_loss`` and ``valid_loss`` of every epoch, and ``best_epoch``, from 1.
+    n_iter_ : int
+        Number of epochs trained.
+    n_features_in_ : int
+        Number of features, N.
+    feature_names_in_ : ndarray of shape (N,)
+        Names of the features, where X has named columns.
+
+    Notes
+    -----
+    This baseline has a graph that is sparse but blind to the covariance: every node keeps ``n_neighbors`` others, drawn
+    at random from all that it has a covariance with. A sample covariance is never exactly zero between features that
+    vary, so these are all other nodes. The split, the standardisation, the optimiser and early stopping are those of
+    the S-VNN estimators with ``schedule="constant"``.
+
+    Layers are graph convolutions, :math:`u_i' = \sigma(\sum_{j \in \mathcal N(i) \cup i} u_j W / (k + 1))`, the mean
+    over a node and its k neighbours. The mean over all nodes and an MLP with 32 hidden values follow, as in the paper.
+
+    References
+    ----------
+    W. L. Hamilton, R. Ying and J. Leskovec, Inductive representation learning on large graphs, NeurIPS 2017.
+    T. N. Kipf and M. Welling, Semi-supervised classification with graph convolutional networks, ICLR 2017.
 
     Examples
     --------
+    >>> import numpy as np
     >>> from svnn.paper.baselines import NeighborSamplingRegressor
-    >>> NeighborSamplingRegressor(n_neighbors=5)
-    NeighborSamplingRegressor(n_neighbors=5)
+    >>> X = np.random.default_rng(0).standard_normal((60, 12))
+    >>> model = NeighborSamplingRegressor(n_neighbors=5, max_epochs=2, random_state=0).fit(X, X.std(1))
+    >>> model.graph_.count_nonzero(1).unique()
+    tensor([6])
     """
 
 
-@declared
-class NeighborSamplingClassifier(NeighborSampling, Classification):
-    """Classification with a graph network on randomly sampled neighbours.
+class NeighborSamplingClassifier(NeighborSampling, NetworkClassifier):
+    r"""Classification with a graph network on randomly sampled neighbours.
+
+    Parameters
+    ----------
+    n_neighbors : int, default=10
+        Neighbours drawn for every node; all other nodes where there are no more than that.
+    hidden : sequence of int, default=(32,)
+        Values per node after each layer; its length is the number of layers.
+    dropout : float in [0, 1), default=0.0
+        Share of the values after each layer that are set to zero at random during training.
+    batch_norm : bool, default=True
+        Whether the values after each layer are normalised over the batch.
+    standardize : bool, default=True
+        Whether every feature gets mean 0 and standard deviation 1 in the training rows.
+    lr : float, default=0.01
+        Learning rate of Adam.
+    weight_decay : float, default=1e-5
+        Strength of the penalty on the squares of the weights, as Adam applies it.
+    max_epochs : int or "auto", default="auto"
+        The most epochs to train for; "auto" is 1000.
+    patience : int or None, default=100
+        Number of epochs without a better validation loss after which training stops; None never stops early. The best
+        weights are kept.
+    batch_size : int, "auto" or None, default="auto"
+        Rows of a gradient step. "auto" is 64, or fewer (a power of two) where an epoch would have less than about four
+        steps; None takes all rows at once.
+    validation_fraction : float in [0, 1), default=0.1
+        Share of the rows held out for early stopping where ``fit`` gets no ``validation_data``; 0 watches the training
+        loss instead.
+    device : str, default="auto"
+        "auto" is the GPU where there is one.
+    random_state : int, Generator, RandomState or None, default=None
+        Seed of the split, the graph, the weights and the batches.
+    verbose : int, default=0
+        1 shows the progress: a bar on a terminal, lines in scripts and notebooks.
+    callbacks : sequence of callables, default=()
+        Each is called after every epoch with a dict of ``epoch``, ``train_loss``, ``valid_loss`` and ``best_loss``;
+        returning True stops the training.
+
+    Attributes
+    ----------
+    classes_ : ndarray of shape (n_classes,)
+        The labels, in order.
+    graph_ : tensor of shape (N, N)
+        The matrix whose rows take the mean over a node and its neighbours.
+    module_ : torch.nn.Module
+        The trained network.
+    history_ : dict of lists
+        ``train_loss`` and ``valid_loss`` of every epoch, and ``best_epoch``, from 1.
+    n_iter_ : int
+        Number of epochs trained.
+    n_features_in_ : int
+        Number of features, N.
+    feature_names_in_ : ndarray of shape (N,)
+        Names of the features, where X has named columns.
+
+    Notes
+    -----
+    This baseline has a graph that is sparse but blind to the covariance: every node keeps ``n_neighbors`` others, drawn
+    at random from all that it has a covariance with. A sample covariance is never exactly zero between features that
+    vary, so these are all other nodes. The split, the standardisation, the optimiser and early stopping are those of
+    the S-VNN estimators with ``schedule="constant"``.
+
+    Layers are graph convolutions, :math:`u_i' = \sigma(\sum_{j \in \mathcal N(i) \cup i} u_j W / (k + 1))`, the mean
+    over a node and its k neighbours. The mean over all nodes and an MLP with 32 hidden values follow, as in the paper.
+
+    References
+    ----------
+    W. L. Hamilton, R. Ying and J. Leskovec, Inductive representation learning on large graphs, NeurIPS 2017.
+    T. N. Kipf and M. Welling, Semi-supervised classification with graph convolutional networks, ICLR 2017.
 
     Examples
     --------
+    >>> import numpy as np
     >>> from svnn.paper.baselines import NeighborSamplingClassifier
-    >>> NeighborSamplingClassifier(n_neighbors=5)
-    NeighborSamplingClassifier(n_neighbors=5)
+    >>> X = np.random.default_rng(0).standard_normal((60, 12))
+    >>> model = NeighborSamplingClassifier(n_neighbors=5, max_epochs=2, random_state=0).fit(X, X.std(1) > 1)
+    >>> model.graph_.count_nonzero(1).unique()
+    tensor([6])
     """

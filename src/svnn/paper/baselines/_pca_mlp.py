@@ -2,71 +2,252 @@
 
 from __future__ import annotations
 
+import warnings
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import ClassVar, Protocol
+
 import numpy as np
-import torch
+from sklearn.decomposition import KernelPCA, SparsePCA
 
-from svnn._parameters import declared, fitted, integer, one_of, parameter
-from svnn.estimators._tasks import Classification, Regression
+from svnn._parameters import integer, one_of
+from svnn._types import RandomState
+from svnn.covariance import SampleCovariance
+from svnn.covariance._resolve import fit_covariance
+from svnn.estimators._data import Data
+from svnn.estimators.training import Callback
+from svnn.functional.spectrum import leading_eigenvectors
 from svnn.paper.baselines._mlp import Perceptron
-from svnn.paper.baselines._reduction import REDUCTIONS, ReducedNodes, Reduction, fit_reduction, reduce_nodes
+from svnn.paper.baselines._network import NetworkClassifier, NetworkRegressor
+
+#: Values of a kernel matrix held at once when new observations are projected.
+_KERNEL_VALUES = 2**24
 
 
-@declared
-class ReducedPerceptron(ReducedNodes, Perceptron):
-    r"""Base of the perceptrons on principal components, whatever they predict.
+class Reduction(Protocol):
+    """A fitted projection of the nodes."""
+
+    def transform(self, rows: np.ndarray, /) -> np.ndarray:
+        """Project observations of shape (n, N) to (n, k)."""
+        ...
+
+
+@dataclass(frozen=True)
+class PrincipalComponents:
+    r"""The projection :math:`X_k = V_k^\top X` on the k leading eigenvectors of a covariance."""
+
+    vectors: np.ndarray
+
+    def transform(self, rows: np.ndarray) -> np.ndarray:
+        """Project observations of shape (n, N) to (n, k)."""
+        return rows @ self.vectors
+
+
+@dataclass(frozen=True)
+class Projection:
+    """A reduction of signals (t, N, F) to (t, k, F), divided by one number for all components."""
+
+    reduction: Reduction
+    n_components: int
+    scale: float
+
+    def __call__(self, Z: np.ndarray) -> np.ndarray:
+        return reduce_nodes(self.reduction, Z) / self.scale
+
+
+def fit_reduction(
+    name: str, Z: np.ndarray, n_components: int, weight: np.ndarray | None, seed: int, max_observations: int
+) -> Reduction:
+    """Fit a reduction of the node axis on signals (t, N, F); its ``transform`` maps observations (n, N) to (n, k).
+
+    Every one of the F values of a sample is an observation of the N nodes, as for the covariance.
+    """
+    if name == "pca":
+        k = possible_components(n_components, nodes=Z.shape[1], observations=Z.shape[0] * Z.shape[2])
+        covariance = fit_covariance(SampleCovariance(), Z, weight).covariance_
+        return PrincipalComponents(leading_eigenvectors(covariance, k))
+    # scikit-learn's take no weights; rows without any are left out.
+    rows = as_observations(Z if weight is None else Z[weight > 0])
+    if len(rows) > max_observations:
+        chosen = np.random.default_rng(seed).choice(len(rows), max_observations, replace=False)
+        rows = rows[np.sort(chosen)]
+    if name == "kernel":
+        k = possible_components(n_components, observations=len(rows))
+        return KernelPCA(k, kernel="rbf", random_state=seed).fit(rows)
+    k = possible_components(n_components, nodes=Z.shape[1], observations=len(rows))
+    return SparsePCA(k, random_state=seed).fit(rows)
+
+
+def reduce_nodes(reduction: Reduction, Z: np.ndarray) -> np.ndarray:
+    """Map signals (t, N, F) to (t, k, F), one value (time step) of a sample after the other."""
+    rows = as_observations(Z)
+    size = max(1, _KERNEL_VALUES // len(reduction.X_fit_)) if isinstance(reduction, KernelPCA) else len(rows)
+    parts = [reduction.transform(rows[i : i + size]) for i in range(0, len(rows), size)]
+    return np.concatenate(parts).reshape(len(Z), Z.shape[2], -1).transpose(0, 2, 1)
+
+
+def as_observations(Z: np.ndarray) -> np.ndarray:
+    """Return signals (t, N, F) as observations (t F, N) of the nodes, in float64.
+
+    In float32 the rounding of a projected row would depend on how many rows are projected with it.
+    """
+    return Z.transpose(0, 2, 1).reshape(-1, Z.shape[1]).astype(np.float64, copy=False)
+
+
+def possible_components(n_components: int, **limits: int) -> int:
+    """Return ``n_components``, or with a warning the most that there can be."""
+    what, most = min(limits.items(), key=lambda item: item[1])
+    if n_components > most:
+        warnings.warn(
+            f"n_components={n_components} is more than the {most} {what} of the training data; {most} are used.",
+            UserWarning,
+            stacklevel=2,
+        )
+    return min(n_components, most)
+
+
+class ReducedPerceptron(Perceptron):
+    """What perceptrons on principal components share, whatever they predict."""
+
+    _rules: ClassVar = {
+        "n_components": integer(1),
+        "reduction": one_of("pca", "kernel", "sparse"),
+        "max_observations": integer(2),
+        **Perceptron._rules,
+    }
+
+    def __init__(
+        self,
+        *,
+        n_components: int = 20,
+        reduction: str = "pca",
+        max_observations: int = 2000,
+        hidden: Sequence[int] = (32, 32),
+        dropout: float = 0.0,
+        batch_norm: bool = True,
+        standardize: bool = True,
+        lr: float = 0.01,
+        weight_decay: float = 1e-5,
+        max_epochs: int | str = "auto",
+        patience: int | None = 100,
+        batch_size: int | str | None = "auto",
+        validation_fraction: float = 0.1,
+        device: str = "auto",
+        random_state: RandomState = None,
+        verbose: int = 0,
+        callbacks: Sequence[Callback] = (),
+    ) -> None:
+        self.n_components = n_components
+        self.reduction = reduction
+        self.max_observations = max_observations
+        self.hidden = hidden
+        self.dropout = dropout
+        self.batch_norm = batch_norm
+        self.standardize = standardize
+        self.lr = lr
+        self.weight_decay = weight_decay
+        self.max_epochs = max_epochs
+        self.patience = patience
+        self.batch_size = batch_size
+        self.validation_fraction = validation_fraction
+        self.device = device
+        self.random_state = random_state
+        self.verbose = verbose
+        self.callbacks = callbacks
+
+    def _projection(self, data: Data, seed: int) -> Projection:
+        Z, k, most = data.training.signals, int(self.n_components), int(self.max_observations)
+        reduction = fit_reduction(self.reduction, Z, k, data.given_weight, seed, most)
+        scores = reduce_nodes(reduction, Z)
+        # One number for all: a component keeps its variance relative to the others.
+        return Projection(reduction, scores.shape[1], float(np.sqrt(np.mean(np.square(scores)))) or 1.0)
+
+    @property
+    def reduction_(self) -> Reduction:
+        """The projection from observations (n, N) to (n, k)."""
+        return self.fitted_.projection.reduction
+
+    @property
+    def n_components_(self) -> int:
+        """Number of components, k."""
+        return self.fitted_.projection.n_components
+
+
+class PCAMLPRegressor(ReducedPerceptron, NetworkRegressor):
+    r"""Regression with a multilayer perceptron on principal components.
+
+    Parameters
+    ----------
+    n_components : int, default=20
+        Number of components, k; the paper searches 10, 20 and 50. Where the training data have fewer nodes or
+        observations, k is their number, with a warning.
+    reduction : {"pca", "kernel", "sparse"}, default="pca"
+        Principal components of the sample covariance; scikit-learn's ``KernelPCA`` with an RBF kernel; or its
+        ``SparsePCA``, whose components have an l1 penalty and which is slow with thousands of nodes.
+    max_observations : int, default=2000
+        The kernel and the sparse reduction are fitted on at most this number of observations, drawn at random: a kernel
+        matrix has the square of their number.
+    hidden : sequence of int, default=(32, 32)
+        Sizes of the hidden layers; the paper searches (32, 32), (256, 128) and (256, 128, 128).
+    dropout : float in [0, 1), default=0.0
+        Share of the values after each layer that are set to zero at random during training.
+    batch_norm : bool, default=True
+        Whether the values after each layer are normalised over the batch.
+    standardize : bool, default=True
+        Whether every feature, and every target, gets mean 0 and standard deviation 1 in the training rows.
+    lr : float, default=0.01
+        Learning rate of Adam.
+    weight_decay : float, default=1e-5
+        Strength of the penalty on the squares of the weights, as Adam applies it.
+    max_epochs : int or "auto", default="auto"
+        The most epochs to train for; "auto" is 1000.
+    patience : int or None, default=100
+        Number of epochs without a better validation loss after which training stops; None never stops early. The best
+        weights are kept.
+    batch_size : int, "auto" or None, default="auto"
+        Rows of a gradient step. "auto" is 64, or fewer (a power of two) where an epoch would have less than about four
+        steps; None takes all rows at once.
+    validation_fraction : float in [0, 1), default=0.1
+        Share of the rows held out for early stopping where ``fit`` gets no ``validation_data``; 0 watches the training
+        loss instead.
+    device : str, default="auto"
+        "auto" is the GPU where there is one.
+    random_state : int, Generator, RandomState or None, default=None
+        Seed of the split, the weights, the batches and the observations of a reduction.
+    verbose : int, default=0
+        1 shows the progress: a bar on a terminal, lines in scripts and notebooks.
+    callbacks : sequence of callables, default=()
+        Each is called after every epoch with a dict of ``epoch``, ``train_loss``, ``valid_loss`` and ``best_loss``;
+        returning True stops the training.
+
+    Attributes
+    ----------
+    reduction_ : object with ``transform``
+        The projection from observations (n, N) to (n, k).
+    n_components_ : int
+        Number of components, k.
+    module_ : torch.nn.Module
+        The trained network.
+    history_ : dict of lists
+        ``train_loss`` and ``valid_loss`` of every epoch, and ``best_epoch``, from 1.
+    n_iter_ : int
+        Number of epochs trained.
+    n_features_in_ : int
+        Number of features, N.
+    feature_names_in_ : ndarray of shape (N,)
+        Names of the features, where X has named columns.
 
     Notes
     -----
     This baseline sees the covariance through its leading eigenvectors only. The split, the standardisation, the
-    optimiser and early stopping are those of the S-VNN estimators.
+    optimiser and early stopping are those of the S-VNN estimators with ``schedule="constant"``.
 
-    The reduction is of the node axis, :math:`X_k = V_k^\top X` for samples X of shape (N, F): each of the F values
-    of a sample is one observation of the N nodes, as it is for the covariance. With tables (t, N) that is ordinary
-    PCA. It is fitted on standardised training rows, without those held out for early stopping. All projections are
-    divided by one number, their root mean square in training, so that components keep their relative variances; the
-    perceptron sees (k, F) flattened. Sample weights count in the loss and in plain PCA; the other two leave out rows
-    of weight zero.
-    """
-
-    reduction: str = parameter(
-        default="pca",
-        rule=one_of(*REDUCTIONS),
-        doc="""Principal components of the sample covariance; scikit-learn's ``KernelPCA`` with an RBF kernel; or its
-        ``SparsePCA``, whose components have an l1 penalty and which is slow with thousands of nodes.""",
-    )
-    max_observations: int = parameter(
-        default=2000,
-        rule=integer(2),
-        doc="""The kernel and the sparse reduction are fitted on at most so many observations, drawn at random: a kernel
-        matrix has the square of their number.""",
-    )
-
-    reduction_: Reduction = fitted(
-        kind="object with ``transform``", doc="The projection from observations (n, N) to (n, k)."
-    )
-    n_components_: int = fitted(kind="int", doc="Number of components, k.")
-
-    def _fit_structure(
-        self, Z: np.ndarray, weight: np.ndarray | None, targets: np.ndarray, seed: int, device: torch.device
-    ) -> None:
-        """Learn the projection of standardised signals, and the common scale of what it gives."""
-        k, most = int(self.n_components), int(self.max_observations)
-        self.reduction_ = fit_reduction(self.reduction, Z, k, weight, seed, most)
-        scores = reduce_nodes(self.reduction_, Z)
-        self.n_components_ = scores.shape[1]
-        # One number for all: a component keeps its variance relative to the others.
-        self._score_scale = float(np.sqrt(np.mean(np.square(scores)))) or 1.0
-
-    def _inputs(self, Z: np.ndarray) -> np.ndarray:
-        return reduce_nodes(self.reduction_, Z) / self._score_scale
-
-    def _n_nodes(self) -> int:
-        return self.n_components_
-
-
-@declared
-class PCAMLPRegressor(ReducedPerceptron, Regression):
-    """Regression with a multilayer perceptron on principal components.
+    The reduction is of the node axis, :math:`X_k = V_k^\top X` for samples X of shape (N, F): each of the F values of a
+    sample is one observation of the N nodes, as it is for the covariance. With tables (t, N) that is ordinary PCA. It
+    is fitted on standardised training rows, without those held out for early stopping. All projections are divided by
+    one number, their root mean square in training, so that components keep their relative variances; the perceptron
+    sees (k, F) flattened. Sample weights count in the loss and in plain PCA; the other two leave out rows of weight
+    zero.
 
     Examples
     --------
@@ -79,9 +260,83 @@ class PCAMLPRegressor(ReducedPerceptron, Regression):
     """
 
 
-@declared
-class PCAMLPClassifier(ReducedPerceptron, Classification):
-    """Classification with a multilayer perceptron on principal components.
+class PCAMLPClassifier(ReducedPerceptron, NetworkClassifier):
+    r"""Classification with a multilayer perceptron on principal components.
+
+    Parameters
+    ----------
+    n_components : int, default=20
+        Number of components, k; the paper searches 10, 20 and 50. Where the training data have fewer nodes or
+        observations, k is their number, with a warning.
+    reduction : {"pca", "kernel", "sparse"}, default="pca"
+        Principal components of the sample covariance; scikit-learn's ``KernelPCA`` with an RBF kernel; or its
+        ``SparsePCA``, whose components have an l1 penalty and which is slow with thousands of nodes.
+    max_observations : int, default=2000
+        The kernel and the sparse reduction are fitted on at most this number of observations, drawn at random: a kernel
+        matrix has the square of their number.
+    hidden : sequence of int, default=(32, 32)
+        Sizes of the hidden layers; the paper searches (32, 32), (256, 128) and (256, 128, 128).
+    dropout : float in [0, 1), default=0.0
+        Share of the values after each layer that are set to zero at random during training.
+    batch_norm : bool, default=True
+        Whether the values after each layer are normalised over the batch.
+    standardize : bool, default=True
+        Whether every feature gets mean 0 and standard deviation 1 in the training rows.
+    lr : float, default=0.01
+        Learning rate of Adam.
+    weight_decay : float, default=1e-5
+        Strength of the penalty on the squares of the weights, as Adam applies it.
+    max_epochs : int or "auto", default="auto"
+        The most epochs to train for; "auto" is 1000.
+    patience : int or None, default=100
+        Number of epochs without a better validation loss after which training stops; None never stops early. The best
+        weights are kept.
+    batch_size : int, "auto" or None, default="auto"
+        Rows of a gradient step. "auto" is 64, or fewer (a power of two) where an epoch would have less than about four
+        steps; None takes all rows at once.
+    validation_fraction : float in [0, 1), default=0.1
+        Share of the rows held out for early stopping where ``fit`` gets no ``validation_data``; 0 watches the training
+        loss instead.
+    device : str, default="auto"
+        "auto" is the GPU where there is one.
+    random_state : int, Generator, RandomState or None, default=None
+        Seed of the split, the weights, the batches and the observations of a reduction.
+    verbose : int, default=0
+        1 shows the progress: a bar on a terminal, lines in scripts and notebooks.
+    callbacks : sequence of callables, default=()
+        Each is called after every epoch with a dict of ``epoch``, ``train_loss``, ``valid_loss`` and ``best_loss``;
+        returning True stops the training.
+
+    Attributes
+    ----------
+    classes_ : ndarray of shape (n_classes,)
+        The labels, in order.
+    reduction_ : object with ``transform``
+        The projection from observations (n, N) to (n, k).
+    n_components_ : int
+        Number of components, k.
+    module_ : torch.nn.Module
+        The trained network.
+    history_ : dict of lists
+        ``train_loss`` and ``valid_loss`` of every epoch, and ``best_epoch``, from 1.
+    n_iter_ : int
+        Number of epochs trained.
+    n_features_in_ : int
+        Number of features, N.
+    feature_names_in_ : ndarray of shape (N,)
+        Names of the features, where X has named columns.
+
+    Notes
+    -----
+    This baseline sees the covariance through its leading eigenvectors only. The split, the standardisation, the
+    optimiser and early stopping are those of the S-VNN estimators with ``schedule="constant"``.
+
+    The reduction is of the node axis, :math:`X_k = V_k^\top X` for samples X of shape (N, F): each of the F values of a
+    sample is one observation of the N nodes, as it is for the covariance. With tables (t, N) that is ordinary PCA. It
+    is fitted on standardised training rows, without those held out for early stopping. All projections are divided by
+    one number, their root mean square in training, so that components keep their relative variances; the perceptron
+    sees (k, F) flattened. Sample weights count in the loss and in plain PCA; the other two leave out rows of weight
+    zero.
 
     Examples
     --------

@@ -4,92 +4,66 @@ from __future__ import annotations
 
 import copy
 from abc import ABC, abstractmethod
-from typing import Self
+from collections.abc import Hashable, Mapping
+from dataclasses import dataclass, replace
+from typing import ClassVar, Self, cast
 
 import numpy as np
 from sklearn.base import BaseEstimator, ClassifierMixin, RegressorMixin
 from sklearn.svm import SVC, SVR
 from sklearn.utils import Tags
-from sklearn.utils.validation import check_consistent_length, check_is_fitted
+from sklearn.utils.validation import check_is_fitted
 
-from svnn._parameters import anything, declared, fitted, parameter, seed
-from svnn._types import ColumnLike, CovarianceLike, DataLike, HasCovariance, MatrixLike, RandomState
+from svnn._parameters import Rule, anything, boolean, check_parameters, class_weights, integer, number, seed
+from svnn._types import ColumnLike, CovarianceLike, DataLike, HasCovariance, Matrix, MatrixLike, RandomState
 from svnn._validation import at_once
 from svnn.covariance._resolve import fit_covariance, resolve
-from svnn.estimators._covariance_network import known_covariance, plain_covariance
-from svnn.estimators._covariance_parameters import GivenCovariance
-from svnn.estimators._shared_parameters import ClassWeight, SeenFeatures, TrainingParameters
-from svnn.estimators._training_data import (
-    SQUARES,
-    LabelTargets,
-    NumberTargets,
-    Standardizer,
-    check_range,
-    check_sample_weight,
-    check_signals,
-    check_targets,
-    relative,
-)
+from svnn.estimators._data import check_signals, prepare
+from svnn.estimators._per_sample import given_matrix
+from svnn.estimators._shift import known_covariance, plain_covariance
+from svnn.estimators._units import LabelTargets, Standardizer, Targets, check_targets
 from svnn.estimators.training import plain_torch
 from svnn.functional._array import generator
 from svnn.functional.spectrum import align_signs, leading_eigenvectors
-from svnn.operators import CovarianceOperator, as_operator
-from svnn.paper.baselines._reduction import PrincipalComponents, ReducedNodes, possible_components, reduce_nodes
+from svnn.operators import as_operator
+from svnn.paper.baselines._pca_mlp import PrincipalComponents, possible_components, reduce_nodes
 
 
-@declared
-class PCASVM(ReducedNodes, GivenCovariance, SeenFeatures, ABC, BaseEstimator):
-    r"""Base of the support vector machines on principal components, whatever they predict.
+@dataclass(frozen=True)
+class Fitted:
+    """What ``fit`` learned: the units, a covariance, its leading eigenvectors (k, N), and the machine on them."""
 
-    Notes
-    -----
-    The paper compares covariance networks with this baseline where the covariance is estimated from few samples. It is
-    fitted on all rows; there are no epochs, hence no early stopping.
+    standardizer: Standardizer
+    targets: Targets
+    n_values: int
+    covariance: Matrix
+    estimator: HasCovariance | None
+    components: np.ndarray
+    machine: SVC | SVR
 
-    Samples X of shape (N, F) are projected along the node axis, :math:`X_k = V_k^\top X`, and flattened; with tables
-    (t, N) that is ordinary PCA. The columns of :math:`V_k` are the eigenvectors of the k largest eigenvalues.
-    """
 
-    covariance: CovarianceLike = parameter(
-        default="sample",
-        rule=anything("str or estimator"),
-        doc="""The covariance whose eigenvectors are projected on: a name, an estimator with ``fit`` and
-        ``covariance_``, or "precomputed" with ``shift=``, as for :class:`svnn.SVNNRegressor`.""",
-    )
-    C: float = parameter(default=1.0, rule=anything("float"), doc="Penalty of errors against the width of the margin.")
-    gamma: float | str = parameter(
-        default="scale",
-        rule=anything('{"scale", "auto"} or float'),
-        doc="Width of the RBF kernel; see :class:`sklearn.svm.SVR`.",
-    )
-    standardize: bool = parameter(default=True, like=TrainingParameters)
-    random_state: RandomState = parameter(
-        default=None, rule=seed(), doc="Seed of a stochastic covariance; nothing else is random."
-    )
+class PCASVM(BaseEstimator, ABC):
+    """What the support vector machines on principal components share, whatever they predict."""
 
-    operator_: CovarianceOperator = fitted(
-        kind="CovarianceOperator", doc="The covariance as an operator, not normalised: an eigenvector has no scale."
-    )
-    components_: np.ndarray = fitted(
-        kind="ndarray of shape (n_components, N)", doc="The leading eigenvectors of the covariance."
-    )
-    machine_: SVC | SVR = fitted(kind="sklearn.svm.SVR or SVC", doc="The fitted machine.")
-
-    @abstractmethod
-    def _check_targets(self, y: ColumnLike) -> np.ndarray:
-        """Return targets of shape (t,), or say what is wrong with them."""
-
-    @abstractmethod
-    def _keep_targets(self, y: np.ndarray, weight: np.ndarray) -> None:
-        """Learn from checked targets what predictions need to know of them."""
+    fitted_: Fitted
+    n_features_in_: int
+    n_components: int
+    covariance: CovarianceLike | MatrixLike
+    random_state: RandomState
+    _are_labels: ClassVar[bool]
+    _rules: ClassVar[Mapping[str, Rule]] = {
+        "n_components": integer(1),
+        "covariance": anything("name, estimator or matrix"),
+        "C": number(above=True),
+        "standardize": boolean(),
+        "random_state": seed(),
+    }
+    #: All rows are trained on: there are no epochs to stop after.
+    validation_fraction = 0.0
 
     @abstractmethod
     def _machine(self) -> SVC | SVR:
         """Return the unfitted support vector machine."""
-
-    def _encode(self, y: np.ndarray) -> np.ndarray:
-        """Return checked targets as the machine takes them."""
-        return y
 
     @at_once
     @plain_torch()
@@ -117,50 +91,61 @@ class PCASVM(ReducedNodes, GivenCovariance, SeenFeatures, ABC, BaseEstimator):
         -------
         self
         """
-        self._check_parameters()
-        signals = check_signals(self, X)
-        targets = self._check_targets(y)
-        check_consistent_length(signals, targets)
-        weight = relative(check_sample_weight(sample_weight, len(signals)))
-        self._n_values = signals.shape[2]
-        self._standardizer = Standardizer.fit(signals, weight, active=bool(self.standardize))
-        Z = self._standardizer(signals)
-        check_range(Z, "X", *SQUARES)
-
-        limits = {"nodes": Z.shape[1]}
-        if self.shift is None:
-            draw = int(generator(self.random_state).integers(2**31))
-            given_weight = None if sample_weight is None else weight
-            estimator = fit_covariance(resolve(self.covariance, draw), Z, given_weight)
-            self._set_covariance(estimator, estimator.covariance_)
+        check_parameters(self)
+        draw = int(generator(self.random_state).integers(2**31))
+        y = check_targets(y, self._are_labels, multi_output=False)
+        data = prepare(self, X, y, sample_weight, seed=draw, are_labels=self._are_labels)
+        Z, weight, limits = data.training.signals, data.given_weight, {"nodes": data.n_nodes}
+        estimator, matrix = None, given_matrix(self.covariance)
+        if matrix is None:
+            estimator = fit_covariance(resolve(cast(CovarianceLike, self.covariance), draw), Z, weight)
+            matrix = estimator.covariance_
             limits["observations"] = Z.shape[0] * Z.shape[2]
-        else:
-            self._set_covariance(None, self.shift)
-        k = possible_components(int(self.n_components), **limits)
-        self.components_ = leading_eigenvectors(self.covariance_, k).T
-
-        self._keep_targets(targets, weight)
+        covariance = self._checked(matrix)
+        components = leading_eigenvectors(covariance, possible_components(int(self.n_components), **limits)).T
         machine = self._machine()
         machine.random_state = 0  # of a draw that is not used, and must not come from the caller's global generator
-        inputs = self._project(Z).reshape(len(Z), -1)
-        self.machine_ = machine.fit(inputs, self._encode(targets), sample_weight=weight)
+        inputs = _projected(Z, components).reshape(len(Z), -1)
+        codes = data.given_targets if self._are_labels else data.training.targets[:, 0]
+        machine.fit(inputs, codes, sample_weight=weight)
+        units = data.standardizer, data.targets, data.n_values
+        self.fitted_ = Fitted(*units, covariance, estimator, components, machine)
         return self
 
-    def _set_covariance(self, estimator: HasCovariance | None, matrix: MatrixLike) -> None:
-        """Set what is known of the covariance: its estimator, where there is one, and the matrix."""
-        self.operator_ = as_operator(matrix)  # says what is wrong with a matrix that is no covariance
-        self.covariance_estimator_, self.covariance_ = estimator, plain_covariance(matrix)
-        n = self.operator_.shape[0]
+    def _checked(self, matrix: MatrixLike) -> Matrix:
+        """Return a covariance of the features of ``fit``, or say what is wrong with it."""
+        n = as_operator(matrix).shape[0]  # says what is wrong with a matrix that is no covariance
         if n != self.n_features_in_:
             raise ValueError(f"the covariance is {n}x{n}, but X has {self.n_features_in_} features.")
+        return plain_covariance(matrix)
 
-    def _project(self, Z: np.ndarray) -> np.ndarray:
-        return reduce_nodes(PrincipalComponents(self.components_.T), Z)
+    @property
+    def covariance_estimator_(self) -> HasCovariance | None:
+        """The fitted estimator of the covariance."""
+        return self.fitted_.estimator
+
+    @property
+    def covariance_(self) -> Matrix:
+        """The covariance of the standardised features."""
+        return self.fitted_.covariance
+
+    @property
+    def components_(self) -> np.ndarray:
+        """The leading eigenvectors of the covariance, (k, N)."""
+        return self.fitted_.components
+
+    @property
+    def machine_(self) -> SVC | SVR:
+        """The fitted machine."""
+        return self.fitted_.machine
+
+    def _signals(self, X: DataLike) -> np.ndarray:
+        check_is_fitted(self)
+        return self.fitted_.standardizer(check_signals(self, X, self.fitted_.n_values))
 
     def embed(self, X: DataLike) -> np.ndarray:
         """Return the projections, of shape (t, n_components, F), F = 1 for a table."""
-        check_is_fitted(self)
-        return self._project(self._standardizer(check_signals(self, X, self._n_values)))
+        return _projected(self._signals(X), self.components_)
 
     def _inputs(self, X: DataLike) -> np.ndarray:
         projections = self.embed(X)
@@ -183,11 +168,11 @@ class PCASVM(ReducedNodes, GivenCovariance, SeenFeatures, ABC, BaseEstimator):
         nothing, so every one gets the sign that brings it closest to its counterpart in training.
         """
         check_is_fitted(self)
-        Z = None if X is None else self._standardizer(check_signals(self, X, self._n_values))
+        estimator, matrix = known_covariance(covariance, None if X is None else self._signals(X))
+        matrix, before = self._checked(matrix), self.components_
+        components = align_signs(leading_eigenvectors(matrix, len(before)), before.T).T
         other = copy.copy(self)
-        other._set_covariance(*known_covariance(covariance, Z))
-        vectors = leading_eigenvectors(other.covariance_, len(self.components_))
-        other.components_ = align_signs(vectors, self.components_.T).T
+        other.fitted_ = replace(self.fitted_, covariance=matrix, estimator=estimator, components=components)
         return other
 
     def __sklearn_tags__(self) -> Tags:
@@ -196,9 +181,50 @@ class PCASVM(ReducedNodes, GivenCovariance, SeenFeatures, ABC, BaseEstimator):
         return tags
 
 
-@declared
+def _projected(Z: np.ndarray, components: np.ndarray) -> np.ndarray:
+    return reduce_nodes(PrincipalComponents(components.T), Z)
+
+
 class PCASVMRegressor(RegressorMixin, PCASVM):
-    """Regression with an RBF support vector machine on principal components.
+    r"""Regression with an RBF support vector machine on principal components.
+
+    Parameters
+    ----------
+    n_components : int, default=20
+        Number of components, k; the paper searches 10, 20 and 50. Where the training data have fewer nodes or
+        observations, k is their number, with a warning.
+    covariance : name, estimator or matrix, default="sample"
+        The covariance whose eigenvectors are projected on: a name, an estimator with ``fit`` and ``covariance_``, or a
+        matrix on the scale of the standardised features, as for :class:`svnn.SVNNRegressor`.
+    C : float, default=1.0
+        Penalty of errors against the width of the margin.
+    standardize : bool, default=True
+        Whether every feature, and the target, gets mean 0 and standard deviation 1.
+    random_state : int, Generator, RandomState or None, default=None
+        Seed of a stochastic covariance; nothing else is random.
+
+    Attributes
+    ----------
+    covariance_estimator_ : estimator or None
+        The fitted estimator of the covariance; None where a matrix was given.
+    covariance_ : csr_array or ndarray of shape (N, N)
+        The covariance of the standardised features.
+    components_ : ndarray of shape (n_components, N)
+        The leading eigenvectors of the covariance.
+    machine_ : sklearn.svm.SVR
+        The fitted machine.
+    n_features_in_ : int
+        Number of features, N.
+    feature_names_in_ : ndarray of shape (N,)
+        Names of the features, where X has named columns.
+
+    Notes
+    -----
+    The paper compares covariance networks with this baseline where the covariance is estimated from few samples. It is
+    fitted on all rows; there are no epochs, hence no early stopping.
+
+    Samples X of shape (N, F) are projected along the node axis, :math:`X_k = V_k^\top X`, and flattened; with tables
+    (t, N) that is ordinary PCA. The columns of :math:`V_k` are the eigenvectors of the k largest eigenvalues.
 
     Examples
     --------
@@ -206,7 +232,7 @@ class PCASVMRegressor(RegressorMixin, PCASVM):
     >>> from svnn.paper.baselines import PCASVMRegressor
     >>> data = make_sparse_cov(n_samples=300, n_features=20, random_state=0)
     >>> X, y = data.X[:200], data.y[:200]
-    >>> model = PCASVMRegressor(covariance="precomputed", shift=data.covariance, n_components=5).fit(X, y)
+    >>> model = PCASVMRegressor(covariance=data.covariance, n_components=5).fit(X, y)
     >>> model.embed(data.X[200:]).shape
     (100, 5, 1)
 
@@ -216,35 +242,76 @@ class PCASVMRegressor(RegressorMixin, PCASVM):
     (100,)
     """
 
-    epsilon: float = parameter(
-        default=0.1,
-        rule=anything("float"),
-        doc="Errors below it cost nothing; in standard deviations of the target with ``standardize=True``.",
-    )
+    _are_labels = False
 
-    def _check_targets(self, y: ColumnLike) -> np.ndarray:
-        return check_targets(y, are_labels=False, multi_output=False)
-
-    def _keep_targets(self, y: np.ndarray, weight: np.ndarray) -> None:
-        self._targets = NumberTargets.learn(y, np.arange(len(y)), weight, standardize=bool(self.standardize))
-
-    def _encode(self, y: np.ndarray) -> np.ndarray:
-        codes = self._targets.encode(y)[:, 0]
-        check_range(codes, "y", *SQUARES)
-        return codes
+    def __init__(
+        self,
+        *,
+        n_components: int = 20,
+        covariance: CovarianceLike | MatrixLike = "sample",
+        C: float = 1.0,
+        standardize: bool = True,
+        random_state: RandomState = None,
+    ) -> None:
+        self.n_components = n_components
+        self.covariance = covariance
+        self.C = C
+        self.standardize = standardize
+        self.random_state = random_state
 
     def _machine(self) -> SVR:
-        return SVR(C=self.C, gamma=self.gamma, epsilon=self.epsilon)
+        return SVR(C=self.C)
 
     def predict(self, X: DataLike) -> np.ndarray:
         """Return the predicted targets, of shape (t,)."""
         inputs = self._inputs(X)
-        return self._targets.decode(self.machine_.predict(inputs)[:, None])
+        return self.fitted_.targets.decode(self.machine_.predict(inputs)[:, None])
 
 
-@declared
-class PCASVMClassifier(ClassifierMixin, PCASVM, ClassWeight):
-    """Classification with an RBF support vector machine on principal components.
+class PCASVMClassifier(ClassifierMixin, PCASVM):
+    r"""Classification with an RBF support vector machine on principal components.
+
+    Parameters
+    ----------
+    n_components : int, default=20
+        Number of components, k; the paper searches 10, 20 and 50. Where the training data have fewer nodes or
+        observations, k is their number, with a warning.
+    covariance : name, estimator or matrix, default="sample"
+        The covariance whose eigenvectors are projected on: a name, an estimator with ``fit`` and ``covariance_``, or a
+        matrix on the scale of the standardised features, as for :class:`svnn.SVNNClassifier`.
+    C : float, default=1.0
+        Penalty of errors against the width of the margin.
+    class_weight : dict, "balanced" or None, default=None
+        Weights of the classes in the loss.
+    standardize : bool, default=True
+        Whether every feature gets mean 0 and standard deviation 1.
+    random_state : int, Generator, RandomState or None, default=None
+        Seed of a stochastic covariance; nothing else is random.
+
+    Attributes
+    ----------
+    classes_ : ndarray of shape (n_classes,)
+        The labels, in order.
+    covariance_estimator_ : estimator or None
+        The fitted estimator of the covariance; None where a matrix was given.
+    covariance_ : csr_array or ndarray of shape (N, N)
+        The covariance of the standardised features.
+    components_ : ndarray of shape (n_components, N)
+        The leading eigenvectors of the covariance.
+    machine_ : sklearn.svm.SVC
+        The fitted machine.
+    n_features_in_ : int
+        Number of features, N.
+    feature_names_in_ : ndarray of shape (N,)
+        Names of the features, where X has named columns.
+
+    Notes
+    -----
+    The paper compares covariance networks with this baseline where the covariance is estimated from few samples. It is
+    fitted on all rows; there are no epochs, hence no early stopping.
+
+    Samples X of shape (N, F) are projected along the node axis, :math:`X_k = V_k^\top X`, and flattened; with tables
+    (t, N) that is ordinary PCA. The columns of :math:`V_k` are the eigenvectors of the k largest eigenvalues.
 
     Examples
     --------
@@ -255,21 +322,42 @@ class PCASVMClassifier(ClassifierMixin, PCASVM, ClassWeight):
     True
     """
 
-    def _check_targets(self, y: ColumnLike) -> np.ndarray:
-        return check_targets(y, are_labels=True)
+    _are_labels = True
+    _rules: ClassVar[Mapping[str, Rule]] = {**PCASVM._rules, "class_weight": class_weights()}
 
-    def _keep_targets(self, y: np.ndarray, weight: np.ndarray) -> None:
-        self.classes_ = LabelTargets.learn(y, np.arange(len(y)), weight, standardize=False).classes
+    def __init__(
+        self,
+        *,
+        n_components: int = 20,
+        covariance: CovarianceLike | MatrixLike = "sample",
+        C: float = 1.0,
+        class_weight: Mapping[Hashable, float] | str | None = None,
+        standardize: bool = True,
+        random_state: RandomState = None,
+    ) -> None:
+        self.n_components = n_components
+        self.covariance = covariance
+        self.C = C
+        self.class_weight = class_weight
+        self.standardize = standardize
+        self.random_state = random_state
+
+    @property
+    def classes_(self) -> np.ndarray:
+        """The labels, in order."""
+        return cast(LabelTargets, self.fitted_.targets).classes
 
     def _machine(self) -> SVC:
-        return SVC(C=self.C, gamma=self.gamma, class_weight=self.class_weight)
+        return SVC(C=self.C, class_weight=self.class_weight)
 
     def decision_function(self, X: DataLike) -> np.ndarray:
         """Return the distances to the margins, of shape (t,) for two classes, else (t, n_classes)."""
         inputs = self._inputs(X)
-        return self.machine_.decision_function(inputs)
+        found: np.ndarray = self.machine_.decision_function(inputs)
+        return found
 
     def predict(self, X: DataLike) -> np.ndarray:
         """Return the label of every row."""
         inputs = self._inputs(X)
-        return self.machine_.predict(inputs)
+        found: np.ndarray = self.machine_.predict(inputs)
+        return found
