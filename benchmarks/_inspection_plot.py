@@ -6,7 +6,7 @@ from pathlib import Path
 
 import numpy as np
 
-from svnn import SVNNRegressor
+from svnn import BlendRegressor
 from svnn.inspection import eigenvector_contributions, feature_contributions
 from svnn.paper import load_thickness
 from svnn.plotting._style import GREY, PALETTE, context
@@ -24,7 +24,7 @@ def draw(path: Path) -> Path:
 
     data = load_thickness("ixi")
     names = [name.removesuffix("_thickness").replace("_", " ") for name in data.feature_names]
-    model = SVNNRegressor(random_state=0).fit(data.X, data.y)
+    model = BlendRegressor(random_state=0).fit(data.X, data.y)
     found, directions = feature_contributions(model, data.X), eigenvector_contributions(model, data.X)
     person = int(np.argmax(found.prediction))
     own = found.contributions[person]

@@ -21,7 +21,7 @@ from sklearn.model_selection import train_test_split
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
 
-from svnn import SVNNClassifier, SVNNRegressor
+from svnn import BlendClassifier, BlendRegressor, SVNNClassifier, SVNNRegressor
 from svnn.datasets import load_genes, load_meats
 from svnn.paper import load_released, load_thickness
 
@@ -110,7 +110,9 @@ def measure(name: str, X: np.ndarray, y: np.ndarray, model: str, seeds: range = 
     """Compare the default ``model``, such as "regressor, hard", with the linear model on random splits."""
     kind, covariance = model.split(", ")
     regression = kind == "regressor"
-    network = (SVNNRegressor if regression else SVNNClassifier)(covariance=covariance)
+    network: BlendRegressor | BlendClassifier = BlendClassifier(SVNNClassifier(covariance=covariance))
+    if regression:
+        network = BlendRegressor(SVNNRegressor(covariance=covariance))
     linear = make_pipeline(
         StandardScaler(), RidgeCV(np.logspace(-4, 4, 25)) if regression else LogisticRegressionCV(max_iter=2000)
     )

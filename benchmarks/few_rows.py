@@ -20,6 +20,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
+from typing import Any
 
 import joblib
 import numpy as np
@@ -28,7 +29,7 @@ from sklearn.linear_model import LogisticRegression, RidgeCV
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
 
-from svnn import SVNNClassifier, SVNNRegressor
+from svnn import BlendClassifier, BlendRegressor, SVNNClassifier, SVNNRegressor
 from svnn.covariance._resolve import NAMES
 from svnn.datasets import load_genes, load_tecator, make_spiked
 from svnn.paper import load_thickness, make_large_cov, make_small_cov, make_sparse_cov
@@ -157,8 +158,10 @@ def measure(cell: Cell) -> dict[str, object]:
     """Return a fitted cell as a row of the results."""
     X, y = load(cell.table, cell.seed)
     train, test = split(cell.table, cell.rows, cell.seed)
-    estimator = SVNNClassifier if is_classes(cell.table) else SVNNRegressor
-    model = estimator(covariance=cell.covariance, use=cell.use, members=cell.members, random_state=cell.seed)
+    settings: dict[str, Any] = {"covariance": cell.covariance, "use": cell.use, "members": cell.members}
+    model: Any = BlendRegressor(SVNNRegressor(**settings), random_state=cell.seed)
+    if is_classes(cell.table):
+        model = BlendClassifier(SVNNClassifier(**settings), random_state=cell.seed)
     start = time.perf_counter()
     result: dict[str, object] = dict(zip(KEYS, cell.key, strict=True))
     linear, constant = references(cell.table, cell.rows, cell.seed)

@@ -29,7 +29,7 @@ from _measure import markdown
 from sklearn.inspection import permutation_importance
 from sklearn.metrics import roc_auc_score
 
-from svnn import SVNNClassifier, SVNNRegressor
+from svnn import BlendClassifier, BlendRegressor, SVNNRegressor
 from svnn.datasets import load_genes
 from svnn.inspection import edge_contributions, eigenvector_contributions, feature_contributions
 from svnn.paper import load_thickness
@@ -58,16 +58,16 @@ def planted(kind: str, seed: int) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
     return X, y + y.std() * rng.standard_normal(len(y)), np.isin(np.arange(FEATURES), chosen)
 
 
-def by_contributions(model: SVNNRegressor, X: np.ndarray, y: np.ndarray, train: np.ndarray) -> np.ndarray:
+def by_contributions(model: BlendRegressor, X: np.ndarray, y: np.ndarray, train: np.ndarray) -> np.ndarray:
     return feature_contributions(model, X).importance
 
 
-def by_permutation(model: SVNNRegressor, X: np.ndarray, y: np.ndarray, train: np.ndarray) -> np.ndarray:
+def by_permutation(model: BlendRegressor, X: np.ndarray, y: np.ndarray, train: np.ndarray) -> np.ndarray:
     found: np.ndarray = permutation_importance(model, X, y, n_repeats=5, random_state=0).importances_mean
     return found
 
 
-def by_shap(model: SVNNRegressor, X: np.ndarray, y: np.ndarray, train: np.ndarray) -> np.ndarray:
+def by_shap(model: BlendRegressor, X: np.ndarray, y: np.ndarray, train: np.ndarray) -> np.ndarray:
     import shap
 
     np.random.seed(0)  # noqa: NPY002 - what SHAP draws from
@@ -75,7 +75,7 @@ def by_shap(model: SVNNRegressor, X: np.ndarray, y: np.ndarray, train: np.ndarra
     return np.asarray(abs(values).mean(0))
 
 
-Ranking = Callable[[SVNNRegressor, np.ndarray, np.ndarray, np.ndarray], np.ndarray]
+Ranking = Callable[[BlendRegressor, np.ndarray, np.ndarray, np.ndarray], np.ndarray]
 RANKINGS: dict[str, Ranking] = {
     "svnn, contributions": by_contributions,
     "scikit-learn, permutation": by_permutation,
@@ -86,7 +86,7 @@ RANKINGS: dict[str, Ranking] = {
 def rank(kind: str, seed: int, **changes: Any) -> list[dict[str, Any]]:
     """Return a row for every method on one planted table; ``changes`` are parameters other than the defaults."""
     X, y, truth = planted(kind, seed)
-    model = SVNNRegressor(**{"random_state": seed, **changes}).fit(X[:TRAIN], y[:TRAIN])
+    model = BlendRegressor(SVNNRegressor(**changes), random_state=seed).fit(X[:TRAIN], y[:TRAIN])
     rows = []
     for method, ranking in RANKINGS.items():
         start = time.process_time()
@@ -102,10 +102,10 @@ def real(name: str) -> list[dict[str, Any]]:
     X, y = data.X, data.y
     model: Any
     if name == "golub":
-        model, unit, options = SVNNClassifier(random_state=0).fit(X, y), 1.0, {"class_": np.unique(y)[0]}
+        model, unit, options = BlendClassifier(random_state=0).fit(X, y), 1.0, {"class_": np.unique(y)[0]}
         prediction = model.predict_proba(X)[:, 0]
     else:
-        model, unit, options = SVNNRegressor(random_state=0).fit(X, y), float(np.std(y)), {}
+        model, unit, options = BlendRegressor(random_state=0).fit(X, y), float(np.std(y)), {}
         prediction = model.predict(X)
     feature_contributions(model, X[:2], **options)  # compiles what is compiled
     rows = []

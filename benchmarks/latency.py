@@ -19,7 +19,7 @@ import numpy as np
 import torch
 from _measure import markdown, number, round_robin, run_part
 
-from svnn import SVNNClassifier, SVNNRegressor
+from svnn import BlendClassifier, BlendRegressor, SVNNClassifier, SVNNRegressor
 
 #: Name, rows, nodes, values per node, and whether it predicts classes.
 SHAPES = (
@@ -40,11 +40,10 @@ def fitted(n_rows: int, n_nodes: int, n_values: int, classes: bool, **changes: A
     flat = X.reshape(n_rows, -1)
     options = {"max_epochs": 2, "random_state": 0, "device": "cpu"} | changes
     if classes:
-        model: Any = SVNNClassifier(**options).fit(X, np.arange(n_rows) % min(12, n_rows // 10))
+        model: Any = BlendClassifier(SVNNClassifier(**options)).fit(X, np.arange(n_rows) % min(12, n_rows // 10))
     else:
-        model = SVNNRegressor(**options).fit(X, flat[:, :3].sum(1))
-    weights = model.module_.weights
-    weights.fill_(1 / len(weights))
+        model = BlendRegressor(SVNNRegressor(**options)).fit(X, flat[:, :3].sum(1))
+    model.fitted_.blend.update(dict.fromkeys(model.blend_, 1 / len(model.blend_)))  # all parts are used
     return model, X
 
 
@@ -89,9 +88,10 @@ def measure(rates: dict[str, float], quick: bool = False, compile: bool = False)
             model, X = fitted(*shape, **({"members": 2} if quick else {}))
             calls = candidates(model, X, compile)
             expected = calls["predict"]()
+            spread = float((model.predict_proba if hasattr(model, "classes_") else model.predict)(X).std())
             differences = {}
             for way, call in calls.items():
-                differences[way] = float(np.abs(call() - expected).max() / model._output(X).std())
+                differences[way] = float(np.abs(call() - expected).max() / spread)
                 assert differences[way] < AGREEMENT, f"{way} differs by {differences[way]:.1e} for {name}"
             times = round_robin(calls, seconds=0.05 if quick else 1.0)
             rows.append({"model": name, "seconds": times, "differences": differences})

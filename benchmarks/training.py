@@ -13,9 +13,11 @@ from __future__ import annotations
 import copy
 import statistics
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass, field
-from typing import Any, ClassVar
+from typing import Any
+from unittest.mock import patch
 
 import numpy as np
 import torch
@@ -24,7 +26,9 @@ from _peers import TextbookMember, TextbookSVNN, dense_shift
 from torch import nn
 
 from svnn import SVNNClassifier, SVNNRegressor
+from svnn.estimators import _members, _trainers
 from svnn.estimators.training._module_trainer import readout_rate
+from svnn.nn import SVNN
 
 HIDDEN, COMPARED = 32, 5
 
@@ -84,7 +88,6 @@ def estimator(task: Task, **changes: Any) -> Any:
     settings = {
         "covariance": "sample",
         "use": "covariance",
-        "basis": "powers",
         "members": 1,
         "batch_norm": True,
         "activation": "leaky_relu",
@@ -94,7 +97,7 @@ def estimator(task: Task, **changes: Any) -> Any:
         "order": task.order,
         "readout": "mean",
         "node_dropout": 0.0,
-        "averaging": 0.0,
+        "shrink": False,
         "standardize": False,
         "batch_size": None,
         "max_epochs": task.epochs,
@@ -212,51 +215,46 @@ class Seen:
     epochs: list[tuple[np.ndarray, list[int], list[float]]] = field(default_factory=list)
 
 
-class Watched:
-    """An estimator that notes the initial weights of its members, their batches and learning rates in ``seen``."""
+@contextmanager
+def watched(seen: Seen) -> Iterator[None]:
+    """Note the initial weights of the members, their batches and learning rates; filters are those of powers.
 
-    seen: ClassVar[Seen] = Seen()
+    Powers are what a textbook has; the steps cost the same as those on uncorrelated signals.
+    """
+    original = _members.member_trainer
 
-    def _trainer(self, networks: list[nn.Module], *arguments: Any) -> Any:
-        trainer = super()._trainer(networks, *arguments)  # type: ignore[misc]
-        states = [copy.deepcopy(network.state_dict()) for network in networks]
-        seen = Watched.seen = Seen(type(trainer).__name__, states)
-        epoch: Callable[..., np.ndarray] = trainer.epoch
+    def noted_trainer(model: Any, networks: list[SVNN], *arguments: Any, **options: Any) -> Any:
+        found = original(model, networks, *arguments, **options)
+        seen.trainer = type(found.trainer).__name__
+        seen.states += [copy.deepcopy(network.state_dict()) for network in networks]
+        epoch: Callable[..., np.ndarray] = found.trainer.epoch
 
         def noted(order: np.ndarray, ends: list[int], rates: list[float], members: np.ndarray) -> np.ndarray:
             seen.epochs.append((order, ends, rates))
             return epoch(order, ends, rates, members)
 
-        trainer.epoch = noted
-        return trainer
+        found.trainer.epoch = noted  # type: ignore[method-assign]
+        return found
 
-
-class WatchedRegressor(Watched, SVNNRegressor):
-    """The regressor, watched."""
-
-
-class WatchedClassifier(Watched, SVNNClassifier):
-    """The classifier, watched."""
+    with patch.object(_members, "member_trainer", noted_trainer), patch.object(_trainers, "_MOST_WHITENED", 0):
+        yield
 
 
 def default_estimator(task: Task, **changes: Any) -> Any:
-    """Return the default estimator, for a few epochs on data that come standardised.
-
-    Filters are parametrised by powers, as in a textbook; the steps cost the same as those in the orthonormal basis. All
-    members see the covariance, and none stops early.
-    """
-    kind = WatchedClassifier if task.classes else WatchedRegressor
-    settings = {"standardize": False, "basis": "powers", "max_epochs": task.epochs, "device": "cpu", "random_state": 0}
-    settings |= {"blend": False, "patience": None}
+    """Return the default estimator, for a few epochs on data that come standardised; no member stops early."""
+    kind = SVNNClassifier if task.classes else SVNNRegressor
+    settings = {"standardize": False, "max_epochs": task.epochs, "device": "cpu", "random_state": 0}
+    settings |= {"shrink": False, "patience": None}
     return kind(**{**settings, **changes})
 
 
-def fit_default(task: Task, data: tuple[np.ndarray, ...], **changes: Any) -> tuple[list[float], list[float], Any]:
-    """Return the losses, the times at which epochs ended, and the model."""
-    ends = [clock()]
+def fit_default(task: Task, data: tuple[np.ndarray, ...], **changes: Any) -> tuple[list[float], list[float], Any, Seen]:
+    """Return the losses, the times at which epochs ended, the model, and how it was trained."""
+    ends, seen = [clock()], Seen()
     model = default_estimator(task, callbacks=[lambda _: ends.append(clock())], **changes)
-    model.fit(data[0], data[1], validation_data=data[2:])
-    return model.history_["train_loss"], ends, model
+    with watched(seen):
+        model.fit(data[0], data[1], validation_data=data[2:])
+    return model.history_["train_loss"], ends, model, seen
 
 
 def fit_textbook_members(
@@ -314,21 +312,21 @@ def _huber(output: torch.Tensor, y: torch.Tensor) -> torch.Tensor:
 def compare_default(task: Task, rounds: int) -> dict[str, Any]:
     """Check that both loops have the same losses where nothing is random, then time them with the defaults."""
     data = task.data()
-    ours, _, model = fit_default(task, data, node_dropout=0.0)
-    theirs, _ = fit_textbook_members(task, data, model, Watched.seen)
+    ours, _, model, seen = fit_default(task, data, node_dropout=0.0)
+    theirs, _ = fit_textbook_members(task, data, model, seen)
     difference = max(abs(a / b - 1) for a, b in zip(ours[:COMPARED], theirs[:COMPARED], strict=True))
     if not difference < 1e-3:
         raise AssertionError(f"{task.name}: the losses of the first epochs differ by {difference:.1g}.")
     epochs: dict[str, list[float]] = {"ours": [], "textbook": []}
     setup = 0.0
     for _ in range(rounds):
-        _, ends, model = fit_default(task, data)
+        _, ends, model, seen = fit_default(task, data)
         epochs["ours"].append(per_epoch(ends))
         setup = max(ends[1] - ends[0] - per_epoch(ends), 0.0)
-        _, ends = fit_textbook_members(task, data, model, Watched.seen)
+        _, ends = fit_textbook_members(task, data, model, seen)
         epochs["textbook"].append(per_epoch(ends))
     row = result(task, epochs, setup, difference)
-    return row | {"members": len(Watched.seen.states), "trainer": Watched.seen.trainer}
+    return row | {"members": len(seen.states), "trainer": seen.trainer}
 
 
 def measure(rates: dict[str, float], quick: bool = False) -> list[dict[str, Any]]:

@@ -1,4 +1,4 @@
-"""Do the standard deviations of ``SVNNRegressor().predict(X, return_std=True)`` say how far off a prediction is?
+"""Do the standard deviations of ``BlendRegressor().predict(X, return_std=True)`` say how far off a prediction is?
 
 The default model on random splits of the regression tables, a quarter of the rows for the test. The seeds of the splits
 are none of those by which svnn's defaults were chosen. ``SVNN_DATA`` names the folder of the real data sets. Writes
@@ -19,7 +19,7 @@ from scipy.stats import rankdata
 from sklearn.datasets import load_diabetes
 from sklearn.model_selection import train_test_split
 
-from svnn import SVNNRegressor
+from svnn import BlendRegressor, SVNNRegressor
 from svnn.datasets import load_meats
 from svnn.paper import load_released, load_thickness
 
@@ -89,9 +89,9 @@ def statistics(y: np.ndarray, mean: np.ndarray, std: np.ndarray) -> dict[str, fl
 
 
 def measure(X: np.ndarray, y: np.ndarray, seed: int, **changes: Any) -> dict[str, float]:
-    """Return the statistics of one split; ``changes`` are parameters of the model other than the defaults."""
+    """Return the statistics of one split; ``changes`` are parameters of its S-VNN other than the defaults."""
     train, test = train_test_split(np.arange(len(y)), test_size=0.25, random_state=seed)
-    model = SVNNRegressor(**{"random_state": seed, **changes}).fit(X[train], y[train])
+    model = BlendRegressor(SVNNRegressor(**changes), random_state=seed).fit(X[train], y[train])
     return statistics(y[test], *model.predict(X[test], return_std=True))
 
 

@@ -27,7 +27,7 @@ from sklearn.discriminant_analysis import LinearDiscriminantAnalysis
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
 
-from svnn import SVNNClassifier
+from svnn import BlendClassifier, SVNNClassifier
 from svnn.covariance import WithinClass
 from svnn.paper import load_dsads
 from svnn.preprocessing import WindowFeatures
@@ -52,11 +52,13 @@ CHOSEN: dict[str, Any] = WITHIN | {
 
 
 def raw(seed: int) -> Any:
-    return make_pipeline(SVNNClassifier(members=1, random_state=seed))
+    return make_pipeline(BlendClassifier(SVNNClassifier(members=1), random_state=seed))
 
 
 def nodes(seed: int, **changes: Any) -> Any:
-    return make_pipeline(WindowFeatures(sampling_rate=RATE), SVNNClassifier(**changes, random_state=seed))
+    return make_pipeline(
+        WindowFeatures(sampling_rate=RATE), BlendClassifier(SVNNClassifier(**changes), random_state=seed)
+    )
 
 
 def heads(seed: int) -> Any:
@@ -65,7 +67,7 @@ def heads(seed: int) -> Any:
 
 def table_features(seed: int, **changes: Any) -> Any:
     features = WindowFeatures(sampling_rate=RATE, layout="table")
-    return make_pipeline(features, SVNNClassifier(**changes, random_state=seed))
+    return make_pipeline(features, BlendClassifier(SVNNClassifier(**changes), random_state=seed))
 
 
 def weighted(seed: int) -> Any:

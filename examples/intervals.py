@@ -6,13 +6,13 @@ MAPIE (``pip install mapie``) makes them from the errors in rows that the model 
 import numpy as np
 from mapie.regression import SplitConformalRegressor
 
-from svnn import SVNNRegressor
+from svnn import BlendRegressor, SVNNRegressor
 from svnn.paper import make_sparse_cov
 
 data = make_sparse_cov(n_samples=6000, n_features=30, random_state=0)
 train, calibration, test = np.split(np.arange(6000), [500, 2500])
 
-model = SVNNRegressor(max_epochs=40, random_state=0).fit(data.X[train], data.y[train])
+model = BlendRegressor(SVNNRegressor(max_epochs=40), random_state=0).fit(data.X[train], data.y[train])
 intervals = SplitConformalRegressor(model, confidence_level=0.9, prefit=True)
 intervals.conformalize(data.X[calibration], data.y[calibration])
 mean, bounds = intervals.predict_interval(data.X[test])  # bounds: (rows, lower and upper, confidence levels)

@@ -9,7 +9,7 @@ from svnn import HardThreshold, SampleCovariance, SVNNRegressor
 from svnn.paper import make_sparse_cov
 
 data = make_sparse_cov(n_samples=2000, n_features=50, random_state=0)
-model = SVNNRegressor(covariance="precomputed", shift=data.covariance, max_epochs=60, random_state=0)
+model = SVNNRegressor(covariance=data.covariance, max_epochs=60, random_state=0)
 model.fit(data.X[:800], data.y[:800])
 test = data.X[-200:]
 reference = model.embed(test)

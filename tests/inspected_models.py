@@ -31,7 +31,7 @@ REGRESSORS = {
     "relu": {"activation": "relu", "use": "covariance"},
     "mean readout": {"readout": "mean"},
     "flatten": {"readout": "flatten"},
-    "precomputed": {"covariance": "precomputed", "shift": PATH},
+    "precomputed": {"covariance": PATH},
     "precision": {"covariance": "graphical_lasso", "use": "precision"},
     "not standardised": {"standardize": False},
     "no shifts": {"order": 0},

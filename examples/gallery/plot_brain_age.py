@@ -11,7 +11,7 @@ import matplotlib.pyplot as plt
 import numpy as np
 from sklearn.model_selection import cross_val_predict
 
-from svnn import SVNNRegressor
+from svnn import BlendRegressor, SVNNRegressor
 from svnn.paper import load_thickness
 
 try:
@@ -28,7 +28,7 @@ print(f"{source}: {len(X)} people, {X.shape[1]} regions")
 # %%
 # Predictions for people that the model has not seen, by cross-validation:
 
-predicted = cross_val_predict(SVNNRegressor(random_state=0, max_epochs=40), X, age, cv=3)
+predicted = cross_val_predict(BlendRegressor(SVNNRegressor(max_epochs=40), random_state=0), X, age, cv=3)
 gap = predicted - age
 print(f"mean absolute error: {np.abs(gap).mean():.1f} years")
 print(f"correlation of the gap with age: {np.corrcoef(gap, age)[0, 1]:.2f}")

@@ -9,7 +9,7 @@ leaves the pairs that stand out. Which genes move the answer?
 import numpy as np
 from sklearn.model_selection import train_test_split
 
-from svnn import SVNNClassifier
+from svnn import BlendClassifier, SVNNClassifier
 from svnn.datasets import load_genes
 from svnn.inspection import feature_contributions
 from svnn.plotting import ContributionsDisplay
@@ -30,7 +30,7 @@ print(f"{source}: {len(X)} samples, {X.shape[1]} genes")
 
 train, test = train_test_split(np.arange(len(X)), test_size=0.3, stratify=y, random_state=0)
 kept = np.argsort(-X[train].var(0))[:1000]
-model = SVNNClassifier(random_state=0, members=4).fit(X[train][:, kept], y[train])
+model = BlendClassifier(SVNNClassifier(members=4), random_state=0).fit(X[train][:, kept], y[train])
 print(model)
 print(f"right on {np.sum(model.predict(X[test][:, kept]) == y[test])} of {len(test)} samples that were held out")
 print({part: round(float(weight), 2) for part, weight in model.blend_.items()})

@@ -11,7 +11,7 @@ import time
 import matplotlib.pyplot as plt
 import numpy as np
 
-from svnn import HardThreshold, SVNNRegressor
+from svnn import BlendRegressor, HardThreshold, SVNNRegressor
 
 rng = np.random.default_rng(0)
 sources = rng.standard_normal((400, 100), dtype=np.float32)  # a hundred things that are not seen
@@ -42,7 +42,7 @@ axes[1].legend(frameon=False)
 # finds that out: it says which part of the model, networks with edges, networks without them or a line, earned how much
 # weight.
 
-model = SVNNRegressor(members=2, max_epochs=10, random_state=0).fit(X[:300], y[:300])
+model = BlendRegressor(SVNNRegressor(members=2, max_epochs=10), random_state=0).fit(X[:300], y[:300])
 print(model)
 print(f"R² on the rows that were held out: {model.score(X[300:], y[300:]):.2f}")
 print({part: round(float(weight), 2) for part, weight in model.blend_.items()})

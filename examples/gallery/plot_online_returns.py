@@ -1,10 +1,10 @@
 """
-Online: a model that goes on while returns come in
+Online: a model that is updated while returns come in
 ==================================================
 
 Which mix of other stocks moves as one stock does? What holds the portfolio together changes with time, so a model of
-last year goes stale. Here a covariance forgets with a half-life, and a network goes on with the new days, a month at a
-time, without being fitted again.
+last year goes stale. Here a covariance forgets with a half-life, and a network is updated with the new days, month by
+month, without being fitted again.
 """
 
 import copy
@@ -48,15 +48,17 @@ for name, values in gaps.items():
     print(f"distance from the covariance of the month to come, {name}: {np.mean(values):.1f}")
 
 # %%
-# Then the network: one that stays as it was after the first days, and one that goes on. Each month is predicted before
+# Then the network: one stays as it was after the first days, and one is updated. Each month is predicted before
 # it is learned from. The bound says how far a prediction may move when only the covariance is replaced by the new one.
 
-model = SVNNRegressor(halflife=60, members=4, max_epochs=40, random_state=0).fit(X[:start], y[:start])
-stale, errors, shifts = copy.deepcopy(model), {"stays": [], "goes on": []}, [model.covariance_]
+model = SVNNRegressor(covariance=HardThreshold(halflife=60), members=4, max_epochs=40, random_state=0).fit(
+    X[:start], y[:start]
+)
+stale, errors, shifts = copy.deepcopy(model), {"stays": [], "updated": []}, [model.covariance_]
 for day in range(start, len(X) - month, month):
     rows, truth = X[day : day + month], y[day : day + month]
     errors["stays"].append(np.mean((stale.predict(rows) - truth) ** 2))
-    errors["goes on"].append(np.mean((model.predict(rows) - truth) ** 2))
+    errors["updated"].append(np.mean((model.predict(rows) - truth) ** 2))
     model.partial_fit(rows, truth)
     shifts.append(model.covariance_)
 for name, values in errors.items():
@@ -68,7 +70,7 @@ for name, values in errors.items():
 # How far can an update of the covariance move the outputs? For a filter of the covariance itself the certificate
 # answers before anything is computed on the new one:
 
-plain = SVNNRegressor(use="covariance", order=1, blend=False, members=2, max_epochs=40, random_state=0)
+plain = SVNNRegressor(use="covariance", order=1, members=2, max_epochs=40, random_state=0)
 plain.fit(X[:start], y[:start])
 Z = (X - X[:start].mean(0)) / X[:start].std(0)
 newer = HardThreshold(halflife=60).fit(Z[: start + month]).covariance_

@@ -11,7 +11,7 @@ import matplotlib.pyplot as plt
 import numpy as np
 from matplotlib.patheffects import withStroke
 
-from svnn import SVNNRegressor
+from svnn import BlendRegressor, SVNNRegressor
 from svnn.inspection import feature_contributions
 from svnn.paper import load_thickness
 
@@ -46,7 +46,7 @@ except FileNotFoundError:  # SVNN_DATA does not name a folder with the table
     source = "made-up thickness"
 
 train = np.random.default_rng(0).permutation(len(X)) < 0.75 * len(X)
-model = SVNNRegressor(random_state=0, max_epochs=60).fit(X[train], age[train])
+model = BlendRegressor(SVNNRegressor(max_epochs=60), random_state=0).fit(X[train], age[train])
 found = feature_contributions(model, X[~train])
 years = dict(zip(names, np.abs(found.contributions).mean(0), strict=True))
 print(f"{source}: mean absolute error {np.abs(model.predict(X[~train]) - age[~train]).mean():.1f} years")

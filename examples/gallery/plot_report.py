@@ -14,13 +14,13 @@ import pandas as pd
 from sklearn.datasets import load_wine
 from sklearn.model_selection import train_test_split
 
-from svnn import SVNNClassifier
+from svnn import BlendClassifier
 from svnn.plotting import CovarianceDisplay
 
 wine = load_wine(as_frame=True)
 X, y = wine.data, pd.Series(wine.target_names[wine.target], name="cultivar")
 X_train, X_test, y_train, y_test = train_test_split(X, y, test_size=0.3, stratify=y, random_state=0)
-model = SVNNClassifier(random_state=0).fit(X_train, y_train)
+model = BlendClassifier(random_state=0).fit(X_train, y_train)
 CovarianceDisplay.from_estimator(model, X_train)
 
 # %%

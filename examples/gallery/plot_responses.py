@@ -15,8 +15,8 @@ from svnn.paper import make_sparse_cov
 from svnn.plotting import ResponseDisplay
 
 spectra, sparse = load_tecator(), make_sparse_cov(n_samples=300, n_features=60, random_state=0)
-on_log = SVNNRegressor(use="log", blend=False, random_state=0).fit(spectra.X[spectra.train], spectra.y[spectra.train])
-on_cov = SVNNRegressor(use="covariance", blend=False, random_state=0).fit(sparse.X, sparse.y)
+on_log = SVNNRegressor(use="log", random_state=0).fit(spectra.X[spectra.train], spectra.y[spectra.train])
+on_cov = SVNNRegressor(use="covariance", random_state=0).fit(sparse.X, sparse.y)
 
 figure, axes = plt.subplots(1, 2, figsize=(10.5, 4), layout="constrained")
 ResponseDisplay.from_estimator(on_log, ax=axes[0])

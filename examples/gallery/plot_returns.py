@@ -10,7 +10,7 @@ import matplotlib.pyplot as plt
 import numpy as np
 from sklearn.linear_model import RidgeCV
 
-from svnn import HardThreshold, SVNNRegressor
+from svnn import BlendRegressor, HardThreshold, SVNNRegressor
 from svnn.datasets import load_stocks
 from svnn.plotting import GraphDisplay
 
@@ -55,7 +55,7 @@ train, test = split != "test", split == "test"
 recent = np.log(np.abs(X).mean((1, 2)))[:, None]
 line = RidgeCV().fit(recent[train], y[train])
 sizes = np.log(np.abs(X).mean(2) + 1e-3)  # of every stock on its own
-model = SVNNRegressor(random_state=0, members=4, max_epochs=30).fit(sizes[train], y[train])
+model = BlendRegressor(SVNNRegressor(members=4, max_epochs=30), random_state=0).fit(sizes[train], y[train])
 print(f"R² of the line: {line.score(recent[test], y[test]):.2f}")
 print(f"R² of the network: {model.score(sizes[test], y[test]):.2f}")
 print(f"R² of last week's value: {1 - np.mean((recent[test, 0] - y[test]) ** 2) / y[test].var():.2f}")

@@ -12,12 +12,12 @@ import tempfile
 import numpy as np
 
 import svnn
-from svnn import SVNNRegressor
+from svnn import BlendRegressor
 from svnn.datasets import load_tecator
 from svnn.plotting import PredictionDisplay
 
 data = load_tecator(target="protein")
-model = SVNNRegressor(random_state=0).fit(data.X[data.train], data.y[data.train])
+model = BlendRegressor(random_state=0).fit(data.X[data.train], data.y[data.train])
 
 with tempfile.TemporaryDirectory() as folder:
     path = os.path.join(folder, "protein.safetensors")

@@ -15,7 +15,7 @@ from sklearn.linear_model import RidgeCV
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
 
-from svnn import SVNNRegressor
+from svnn import BlendRegressor, SVNNRegressor
 from svnn.datasets import load_tecator
 from svnn.inspection import eigenvector_contributions, feature_contributions
 
@@ -23,8 +23,8 @@ data = load_tecator(target="fat")
 X, y, X_test, y_test = data.X[data.train], data.y[data.train], data.X[data.test], data.y[data.test]
 
 models = {
-    "S-VNN": SVNNRegressor(random_state=0),
-    "without edges": SVNNRegressor(order=0, random_state=0),
+    "S-VNN": BlendRegressor(random_state=0),
+    "without edges": BlendRegressor(SVNNRegressor(order=0), random_state=0),
     "ridge": make_pipeline(StandardScaler(), RidgeCV(np.logspace(-6, 3, 30))),
     "PLS": PLSRegression(n_components=15),
 }

@@ -14,9 +14,9 @@ from svnn.plotting import StabilityDisplay
 from svnn.stability import certificate
 
 data = make_sparse_cov(n_samples=2500, n_features=40, random_state=0)
-model = SVNNRegressor(
-    covariance="precomputed", shift=data.covariance, use="covariance", blend=False, max_epochs=40, random_state=0
-).fit(data.X[:800], data.y[:800])
+model = SVNNRegressor(covariance=data.covariance, use="covariance", max_epochs=40, random_state=0).fit(
+    data.X[:800], data.y[:800]
+)
 StabilityDisplay.from_estimator(
     model,
     data.X[800:900],

@@ -13,12 +13,12 @@ from scipy.stats import norm
 from sklearn.datasets import load_diabetes
 from sklearn.model_selection import train_test_split
 
-from svnn import SVNNRegressor
+from svnn import BlendRegressor
 from svnn.plotting import PredictionDisplay
 
 X, y = load_diabetes(return_X_y=True, scaled=False)
 X_train, X_test, y_train, y_test = train_test_split(X, y, test_size=0.4, random_state=0)
-model = SVNNRegressor(random_state=0).fit(X_train, y_train)
+model = BlendRegressor(random_state=0).fit(X_train, y_train)
 mean, std = model.predict(X_test, return_std=True)
 
 levels = np.linspace(0.05, 0.99, 40)

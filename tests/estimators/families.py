@@ -8,7 +8,7 @@ from svnn import ACV, BlendClassifier, BlendRegressor, SVNNClassifier, SVNNRegre
 from svnn.paper import baselines
 
 _QUICK = {"max_epochs": 2, "random_state": 0}
-_GRAPH = {"n_neighbors": 2, "readout": "weighted", **_QUICK}
+_GRAPH = {"n_neighbors": 2, **_QUICK}
 
 REGRESSORS = {
     "svnn": SVNNRegressor(members=2, **_QUICK),

@@ -1,4 +1,4 @@
-"""How far off a prediction may be."""
+"""How far off a prediction of an S-VNN may be; blends have their own tests of it."""
 
 from __future__ import annotations
 
@@ -78,19 +78,14 @@ def test_deviations_follow_the_units_of_the_target(wave):
     )
 
 
-@pytest.mark.parametrize("blend", [True, False])
-def test_deviations_add_up_the_disagreement_of_members_and_the_noise(blend, wave):
+def test_deviations_add_up_the_disagreement_of_members_and_the_noise(wave):
     X, y = wave
-    model = SVNNRegressor(blend=blend, max_epochs=30, device="cpu", random_state=0).fit(X, y)
-    far, scale = 4 * X, model._target_standardizer.scale
-    outputs, weights = model._output(far), list(model.blend_.values())
-    teams = [outputs[:4], outputs[4:8]] if blend else [outputs]
-    within = sum(weight * team.var(0, ddof=1) for weight, team in zip(weights, teams, strict=False))
-    assert (within > 0).all() and len(weights) == (3 if blend else 1)
-    means = np.array([*(team.mean(0) for team in teams), *outputs[8:]])
-    mean = np.tensordot(weights, means, 1)
-    between = np.tensordot(weights, (means - mean) ** 2, 1)
-    expected = np.sqrt(within + model._noise.variance(mean, between)) * scale
+    model = SVNNRegressor(max_epochs=30, device="cpu", random_state=0).fit(X, y)
+    far, scale = 4 * X, model.fitted_.targets.standardizer.scale
+    outputs = model._outputs(far)
+    within, mean = outputs.var(0, ddof=1), outputs.mean(0)
+    assert len(outputs) == 8 and (within > 0).all()
+    expected = np.sqrt(within + model.fitted_.noise.variance(mean, np.zeros_like(mean))) * scale
     np.testing.assert_allclose(model.predict(far, return_std=True)[1], expected[:, 0], rtol=1e-8)
 
 
@@ -112,7 +107,7 @@ def test_rows_without_weight_do_not_count(wave):
     weight = np.ones(300)
     weight[::3] = 0
     other = np.where(weight[:, None] > 0, X, 5 * X)
-    options = QUICK | {"members": 8, "max_epochs": 25, "blend": False}
+    options = QUICK | {"members": 8, "max_epochs": 25}
     models = [SVNNRegressor(**options).fit(each, y, weight) for each in (X, other)]
     stds = [model.predict(X, return_std=True)[1] for model in models]
     np.testing.assert_allclose(*stds, rtol=1e-6)
@@ -123,7 +118,7 @@ def test_members_without_held_out_rows_give_their_disagreement(data):
     X, y = data
     model = SVNNRegressor(**QUICK | {"validation_fraction": 0.0}).fit(X, y)
     assert "valid_loss" in model.history_ and not model.history_["valid_loss"]
-    single = model._output(X)[..., 0] * model._target_standardizer.scale
+    single = model._outputs(X)[..., 0] * model.fitted_.targets.standardizer.scale
     np.testing.assert_allclose(model.predict(X, return_std=True)[1], single.std(0, ddof=1), rtol=1e-8)
 
 
@@ -164,7 +159,7 @@ def test_deviations_of_a_stored_model(columns, data, tmp_path):
 def stored(data, tmp_path):
     """A stored model, its tensors and its header."""
     path = tmp_path / "model.safetensors"
-    SVNNRegressor(**QUICK | {"blend": False}).fit(*data).save(path)
+    SVNNRegressor(**QUICK).fit(*data).save(path)
     return path, *read(path)
 
 
@@ -184,30 +179,6 @@ def test_a_file_with_another_noise_is_damaged(part, change, stored):
     forge(path, tensors | {key: other}, header)
     with pytest.raises(ModelFileError, match="damaged"):
         load(path, device="cpu")
-
-
-def older(stored, noise):
-    """Write a file of an older version, whose noise was a standard deviation for each output."""
-    path, tensors, header = stored
-    tensors = {name: value for name, value in tensors.items() if not name.startswith("noise.")}
-    forge(path, tensors | {"noise": torch.tensor(noise)}, header | {"noise": {"array": "noise"}})
-    return path
-
-
-def test_the_noise_of_an_older_file_is_the_same_everywhere(data, stored):
-    model = load(older(stored, np.array([0.3])), device="cpu")
-    scale = model._target_standardizer.scale
-    X = data[0]
-    spread = model._output(X).var(0, ddof=1)[:, 0]
-    std = model.predict(X, return_std=True)[1]
-    np.testing.assert_allclose(std, np.sqrt(0.09 + spread) * scale, rtol=1e-8)
-
-
-@pytest.mark.parametrize("noise", [[-1.0], [np.nan], [np.inf], [1.0, 1.0], 1.0, [1]])
-def test_an_older_file_with_other_deviations_is_damaged(noise, stored):
-    values = np.array(noise, dtype=None if noise == [1] else np.float64)
-    with pytest.raises(ModelFileError, match="damaged"):
-        load(older(stored, values), device="cpu")
 
 
 # -- the model of the noise -----------------------------------------------------------------------------------

@@ -18,7 +18,6 @@ from svnn.covariance import HardThreshold
 from svnn.covariance.tiles import _tiles as products
 from svnn.functional import largest_pairs, top_k_pairs
 from svnn.graphs import _files as files
-from svnn.graphs import _writer as writer
 from svnn.graphs import correlation_graph, edge_list, read_edges
 
 CHOICES = [{"top_k": 3}, {"density": 0.1}, {"threshold": 0.3}, {"edges": 20}]
@@ -150,8 +149,8 @@ def test_a_perfect_correlation_is_one_and_ties_are_broken_as_by_the_estimator():
 def test_edges_go_to_a_file(out, named, choice, engine, tmp_path, monkeypatch):
     pytest.importorskip("pyarrow")
     monkeypatch.setattr(files, "GROUP", 50)
-    monkeypatch.setattr(writer, "GROUP", 50)
-    monkeypatch.setattr(writer, "_PART", 200)
+    monkeypatch.setattr(files, "GROUP", 50)
+    monkeypatch.setattr(files, "_PART", 200)
     X = data(n=130)
     X = pd.DataFrame(X, columns=[f"c{i}" for i in range(130)]) if named else X
     expected = correlation_graph(X, **choice)

@@ -8,7 +8,7 @@ from sklearn.utils import Bunch
 
 from blended import every_part_counts
 from inspected_models import QUICK, REGRESSORS, numbers, signals
-from svnn import SVNNClassifier, SVNNRegressor
+from svnn import BlendClassifier, BlendRegressor, SVNNClassifier, SVNNRegressor
 
 
 @pytest.fixture(autouse=True)
@@ -21,7 +21,7 @@ def parts():
 def fitted(kind):
     X = (signals() - 5) / 10 if kind == "not standardised" else signals()
     with every_part_counts():
-        model = SVNNRegressor(**QUICK | REGRESSORS[kind]).fit(X, numbers(X))
+        model = BlendRegressor(SVNNRegressor(**QUICK | REGRESSORS[kind])).fit(X, numbers(X))
     return Bunch(X=X, y=numbers(X), model=model, kind=kind)
 
 
@@ -39,7 +39,7 @@ def default():
 def sparse():
     """A model on a path of nodes, stored as a sparse operator."""
     found = fitted("precomputed")
-    assert np.count_nonzero(found.model.covariance_) == 19
+    assert np.count_nonzero(found.model.parts_["with edges"].covariance_) == 19
     return found
 
 
@@ -48,4 +48,4 @@ def classification():
     X = signals()
     y = np.array(["low", "middle", "high"])[np.digitize(X[:, 0], [4.0, 6.0])]
     with every_part_counts():
-        return Bunch(X=X, y=y, model=SVNNClassifier(**QUICK).fit(X, y))
+        return Bunch(X=X, y=y, model=BlendClassifier(SVNNClassifier(**QUICK)).fit(X, y))

@@ -37,6 +37,7 @@ class PlainModel(nn.Module):
     matrices of rows that have their own; other models leave it alone, and their traced modules have no such input.
     """
 
+    shape: tuple[int, int]
     mean: Tensor
     scale: Tensor
     target_mean: Tensor
@@ -106,18 +107,20 @@ class PlainLinear(PlainModel):
 class PlainBlend(nn.Module):
     """The parts of a blend that count, averaged by their weights."""
 
+    shape: tuple[int, int]
     weights: Tensor
 
     def __init__(self, model: Any) -> None:
         super().__init__()
         used = {name: weight for name, weight in model.blend_.items() if weight > 0}
-        parts = {name: model.parts_[name] for name in used}
-        for name, part in parts.items():
-            if not np.array_equal(*(getattr(each, "classes_", ()) for each in (part, model))):
-                raise ValueError(f"the part {name!r} has not seen all classes of the blend, which cannot be exported.")
-        self.parts = nn.ModuleList(plain_model(part, f"the part {name!r}") for name, part in parts.items())
+        parts = []
+        for name in used:
+            part = model.parts_[name]
+            if len(getattr(part, "classes_", ())) != len(getattr(model, "classes_", ())):
+                raise ValueError(f"the part {name!r} does not know all classes; such a blend cannot be exported.")
+            parts.append(plain_model(part, f"the part {name!r}"))
+        self.parts, self.shape = nn.ModuleList(parts), parts[0].shape
         self.register_buffer("weights", torch.tensor(list(used.values()), dtype=torch.float64))
-        self.shape = self.parts[0].shape
 
     def forward(self, X: Tensor, shift: Tensor) -> Tensor:
         return torch.tensordot(self.weights, torch.stack([part(X, shift) for part in self.parts]), 1)
@@ -268,3 +271,8 @@ def _quiet() -> Iterator[None]:
             yield
     finally:
         logger.setLevel(level)
+
+
+def _filled(values: np.ndarray, shape: tuple[int, ...]) -> Tensor:
+    """Return a copy of an array, or of a single number, in a shape."""
+    return torch.tensor(np.broadcast_to(np.asarray(values, dtype=np.float64), shape).copy())

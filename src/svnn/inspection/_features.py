@@ -397,17 +397,17 @@ def closed_form(function: ModelFunction, baseline: Tensor) -> ModelFunction | No
 
     There is one for networks of one layer with a linear head (``mlp=()``), as long as numbers or logits are explained.
     """
-    networks = [network for part in function.parts for network in part.networks]
-    if not function.linear or any(len(network.filters) > 1 or len(network.head) > 1 for network in networks):
+    stacks = [part.networks for part in function.parts]
+    if not function.linear or any(len(stack.filters) > 1 or len(stack.head) > 1 for stack in stacks):
         return None
-    function = replace(function, parts=tuple(map(_with_secants, function.parts)))
+    function = replace(function, parts=tuple(map(_with_secant, function.parts)))
     with torch.no_grad():
         function(baseline[None])
     return function
 
 
-def _with_secants(part: PartFunction) -> PartFunction:
-    networks = copy.deepcopy(part.networks)
-    for network in networks:
-        network.activation = Secant(network.activation)
+def _with_secant(part: PartFunction) -> PartFunction:
+    powers = part.networks.powers
+    networks = copy.deepcopy(part.networks, {id(powers): powers})  # with the same shift
+    networks.activation = Secant(networks.activation)
     return replace(part, networks=networks)

@@ -5,7 +5,6 @@ A model is an S-VNN or a blend. The rest of these rooms takes the values that th
 
 from __future__ import annotations
 
-import copy
 from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any, TypeAlias
@@ -23,6 +22,8 @@ from svnn.estimators._linear import LinearClassifier, LinearFitted, LinearRegres
 from svnn.estimators._units import Standardizer
 from svnn.functional._matrix import numpy_matrix
 from svnn.nn import SVNN
+from svnn.nn._powers import Powers
+from svnn.nn._stacked import StackedNetworks
 from svnn.operators import CovarianceOperator
 
 #: A fitted S-VNN, or a blend.
@@ -61,6 +62,11 @@ def network_part(model: Model) -> tuple[float, BaseSVNN]:
         raise ValueError(f"none of the parts of the {type(model).__name__} is an S-VNN: {', '.join(parts)}.")
     with_edges = None if isinstance(model, BaseSVNN) else model.network_part
     return parts[networks[0] if with_edges is None else with_edges]
+
+
+def network_of(model: Any) -> Any:
+    """Return the S-VNN of a blend that uses the covariance; any other model is one itself."""
+    return network_part(model)[1] if isinstance(model, BLENDS) else model
 
 
 def trained_use(model: Model) -> str:
@@ -148,12 +154,11 @@ def _is_known(part: Any) -> bool:
 class PartFunction:
     """The weighted predictions (t, m) of a part of a model, for signals in the units of the model.
 
-    ``networks`` are the members, in double precision. ``combine`` makes predictions from their outputs
-    (members, t, n_outputs). ``factor`` and ``offset`` turn signals into those in the units of the part.
+    ``combine`` makes predictions from the outputs of the ``networks``, (members, t, n_outputs). ``factor`` and
+    ``offset`` turn signals into those in the units of the part.
     """
 
-    networks: list[SVNN]
-    shift: CovarianceOperator | None
+    networks: StackedNetworks
     combine: Callable[[Tensor], Tensor]
     weight: float
     factor: Tensor
@@ -161,8 +166,7 @@ class PartFunction:
 
     def __call__(self, x: Tensor, shift: CovarianceOperator | None = None) -> Tensor:
         """Return the predictions on the shift of the part, unless another one is given."""
-        shift, x = self.shift if shift is None else shift, x * self.factor + self.offset
-        return self.weight * self.combine(torch.stack([network(x, shift) for network in self.networks]))
+        return self.weight * self.combine(self.networks(x * self.factor + self.offset, shift))
 
 
 @dataclass(frozen=True)
@@ -208,8 +212,7 @@ class ModelFunction:
 
     def rows_at_once(self, n_nodes: int) -> int:
         """Return how many rows fit in one pass."""
-        widest = max(network.widest for part in self.parts for network in part.networks)
-        return max(1, _VALUES // (n_nodes * widest))
+        return max(1, _VALUES // (n_nodes * max(part.networks.widest for part in self.parts)))
 
     def shaped(self, values: np.ndarray) -> np.ndarray:
         """Return (…, m) values without their last axis where there is one number per sample."""
@@ -244,13 +247,10 @@ def model_function(model: Model, class_: Any = None, logit: bool = False) -> Mod
 
 def _part_function(part: Any, weight: float, units: Standardizer, chosen: slice, logit: bool) -> PartFunction:
     """Return an S-VNN or a linear model as a function of signals in ``units``."""
-    fitted = part.fitted_
-    if isinstance(part, BaseSVNN):
-        networks = [copy.deepcopy(network).double().eval() for network in fitted.networks]
-        shift: CovarianceOperator | None = part.shift_.operator
-    else:
-        networks, shift = [linear_network(fitted, part.n_features_in_)], None
-    device = next(networks[0].parameters()).device
+    fitted, is_linear = part.fitted_, isinstance(part, LINEAR)
+    members = [linear_network(fitted, part.n_features_in_)] if is_linear else fitted.networks
+    networks = StackedNetworks(members, Powers(None if is_linear else part.shift_.operator, members[0].order))
+    device = next(networks.buffers()).device
 
     def tensor(values: Any) -> Tensor:
         return torch.as_tensor(np.asarray(values, dtype=np.float64), device=device)
@@ -259,7 +259,7 @@ def _part_function(part: Any, weight: float, units: Standardizer, chosen: slice,
     factor, offset = tensor(units.scale / own.scale), tensor((units.mean - own.mean) / own.scale)
     if not fitted.targets.are_labels:
         mean, scale = tensor(fitted.targets.standardizer.mean), tensor(fitted.targets.standardizer.scale)
-        return PartFunction(networks, shift, lambda outputs: outputs.mean(0) * scale + mean, weight, factor, offset)
+        return PartFunction(networks, lambda outputs: outputs.mean(0) * scale + mean, weight, factor, offset)
 
     def combine(outputs: Tensor) -> Tensor:
         if not logit:
@@ -268,7 +268,7 @@ def _part_function(part: Any, weight: float, units: Standardizer, chosen: slice,
         # A number added to all logits changes nothing, so their mean is set to zero.
         return (logits - logits.mean(-1, keepdim=True))[:, chosen]
 
-    return PartFunction(networks, shift, combine, weight, factor, offset)
+    return PartFunction(networks, combine, weight, factor, offset)
 
 
 def linear_network(fitted: LinearFitted, n_nodes: int) -> Any:

@@ -24,8 +24,8 @@ from torch import Tensor, nn
 from svnn._types import Matrix
 from svnn.operators import CovarianceOperator, CSROperator, LowRankOperator, SumOperator
 
-#: In place of the shift of a network: another operator, or matrices (B, N, N) of the rows.
-Shift: TypeAlias = Tensor | CovarianceOperator | None
+#: What shifts rows in place of the matrix of all: an operator, or matrices (B, N, N); None where nothing does.
+RowShifts: TypeAlias = Tensor | CovarianceOperator | None
 
 #: Up to this many nodes a sparse matrix is stored as a dense one.
 DENSE_NODES = 2048
@@ -61,14 +61,14 @@ class Powers(nn.Module):
         super().__init__()
         self.product, self.order, self.change = product, order, change
 
-    def forward(self, x: Tensor, own: Shift = None) -> Tensor:
+    def forward(self, x: Tensor, own: RowShifts = None) -> Tensor:
         """Shift ``x`` of shape (B, N, F); by ``own``, such as matrices (B, N, N) of the rows, where it is given."""
         shifted = [x]
         for _ in range(self.order):
             shifted.append(self.product(shifted[-1]) if own is None else own @ shifted[-1])  # type: ignore[misc]
         return torch.cat(shifted, -1) if self.order else x
 
-    def filter(self, x: Tensor, weight: Tensor, bias: Tensor, own: Shift = None) -> Tensor:
+    def filter(self, x: Tensor, weight: Tensor, bias: Tensor, own: RowShifts = None) -> Tensor:
         """Filter the values of each member.
 
         ``x`` has the shape (B, N, members * in), ``weight`` (members, (K + 1) * in, out), and ``bias``
@@ -102,6 +102,8 @@ def plain_powers(operator: CovarianceOperator, order: int, covariance: Matrix) -
     >>> (powers(x) @ powers.change)[0, :, 1].round().tolist()
     [2.0, 1.0]
     """
+    if not order:
+        return Powers(None, 0)
     operator = operator.to(device="cpu", dtype=torch.float64)
     norm = operator.norm() or 1.0
     if _is_compact(operator):
@@ -167,8 +169,7 @@ def _orthonormal(matrix: Tensor, order: int, covariance: Matrix) -> Powers:
         # With no more different eigenvalues than this there is nothing new.
         basis.append(new / rest**0.5 if rest > 1e-20 * size else torch.zeros_like(new))
     change = torch.stack(basis) @ (energy[:, None] * torch.stack([values**k for k in range(order + 1)], 1))
-    stack = torch.cat([(vectors * own) @ vectors.T for own in basis[1:]], 1) if order else matrix[:, :0]
-    return StackedPowers(stack, order, change)
+    return StackedPowers(torch.cat([(vectors * own) @ vectors.T for own in basis[1:]], 1), order, change)
 
 
 class StackedPowers(Powers):
@@ -180,8 +181,8 @@ class StackedPowers(Powers):
         super().__init__(None, order, change)
         self.register_buffer("matrices", matrices)
 
-    def forward(self, x: Tensor, own: Shift = None) -> Tensor:
-        if own is not None or not self.order:
+    def forward(self, x: Tensor, own: RowShifts = None) -> Tensor:
+        if own is not None:
             return super().forward(x, own)
         shifted = torch.matmul(x.transpose(1, 2), self.matrices)  # the matrices are symmetric
         apart = shifted.reshape(x.shape[0], x.shape[2], self.order, len(self.matrices))
@@ -242,5 +243,4 @@ class SumProduct(nn.Module):
         self.parts = nn.ModuleList(parts)
 
     def forward(self, x: Tensor) -> Tensor:
-        found: Tensor = sum(part(x) for part in self.parts)  # type: ignore[assignment]
-        return found
+        return torch.stack([part(x) for part in self.parts]).sum(0)

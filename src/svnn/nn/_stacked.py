@@ -1,4 +1,4 @@
-"""Networks of one shape as one: how fitted models predict, and what exported ones hold."""
+"""Networks of one shape as one: what predicts, is explained and is exported."""
 
 from __future__ import annotations
 
@@ -10,10 +10,9 @@ from torch import Tensor, nn
 
 from svnn.nn._filter import CovarianceFilter
 from svnn.nn._layers import fold_norm
-from svnn.nn._powers import Powers
+from svnn.nn._powers import Powers, RowShifts
 from svnn.nn._readout import Readout
 from svnn.nn._svnn import SVNN
-from svnn.operators import CovarianceOperator
 
 
 def folded_filter(layer: nn.Module, norm: nn.Module) -> tuple[Tensor, Tensor]:
@@ -75,46 +74,45 @@ class StackedNetworks(nn.Module):
             pairs = [folded_filter(own.filters[depth], own.norms[depth]) for own in networks]
             weight, bias = (torch.stack(each) for each in zip(*pairs, strict=True))
             weight = powers.rewritten(weight).flatten(1, 2)
-            if depth == 0:  # all have the same input: one product
+            if depth == 0:  # all members have the same input: it is one filter
                 weight, bias = weight.transpose(0, 1).flatten(1)[None], bias.flatten()[None]
             self.filters.append(MemberLayer(weight, bias))
         self.readout = MemberReadout([own.readout for own in networks])
-        self.head = nn.ModuleList()
+        self.head = nn.Sequential()
         for parts in zip(*(own.head for own in networks), strict=True):
             linear = [part for part in parts if isinstance(part, nn.Linear)]
-            self.head.append(
-                MemberLayer(
-                    torch.stack([part.weight.detach().double().T for part in linear]),
-                    torch.stack([part.bias.detach().double() for part in linear]),
-                )
-                if linear
-                else parts[0]
-            )
+            if linear:
+                weights, biases = zip(*((part.weight.T, part.bias) for part in linear), strict=True)
+                self.head.append(MemberLayer(torch.stack(weights), torch.stack(biases)))
+            else:
+                self.head.append(parts[0])
 
-    def forward(self, x: Tensor, own: Tensor | CovarianceOperator | None = None) -> Tensor:
-        """Return the outputs (members, B, out) for signals (B, N, F); ``own`` is a shift in place of that of fit."""
-        h: Tensor = self.readout(self.embed(x, own))
-        for part in self.head:
-            h = part(h)
-        return h
+    def forward(self, x: Tensor, own: RowShifts = None) -> Tensor:
+        """Return the outputs (members, B, out) for signals (B, N, F).
 
-    def embed(self, x: Tensor, own: Tensor | CovarianceOperator | None = None) -> Tensor:
+        ``own`` shifts them in place of the operator of ``powers``: another one, or one of several matrices.
+        """
+        outputs: Tensor = self.head(self.readout(self.embed(x, own)))
+        return outputs
+
+    def embed(self, x: Tensor, own: RowShifts = None) -> Tensor:
         """Return the embeddings of the nodes, members side by side, of shape (B, N, members * hidden[-1])."""
-        for layer in self.filters:
+        for part in self.filters:
+            layer = cast(MemberLayer, part)
             x = self.activation(self.powers.filter(x, layer.weight, layer.bias, own))
         return x
 
 
 class MemberLayer(nn.Module):
-    """A linear map for each member: from (members, B, in) to (members, B, out)."""
+    """A linear map for each member, in double precision: from (members, B, in) to (members, B, out)."""
 
     weight: Tensor
     bias: Tensor
 
     def __init__(self, weight: Tensor, bias: Tensor) -> None:
         super().__init__()
-        self.register_buffer("weight", weight)
-        self.register_buffer("bias", bias[:, None])
+        self.register_buffer("weight", weight.detach().double())
+        self.register_buffer("bias", bias.detach().double()[:, None])
 
     def forward(self, h: Tensor) -> Tensor:
         return torch.baddbmm(self.bias, h, self.weight)

@@ -10,8 +10,7 @@ from svnn.plotting._covariance_display import CovarianceDisplay
 from svnn.plotting._curve_displays import StabilityDisplay, TrainingDisplay
 from svnn.plotting._graph_display import GraphDisplay
 from svnn.plotting._prediction_display import PredictionDisplay
-from svnn.plotting._response_display import ResponseDisplay
-from svnn.plotting._spectrum_display import SpectrumDisplay
+from svnn.plotting._spectral_displays import ResponseDisplay, SpectrumDisplay
 
 __all__ = [
     "ContributionsDisplay",

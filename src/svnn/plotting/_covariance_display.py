@@ -9,7 +9,7 @@ import numpy as np
 
 from svnn.functional._matrix import numpy_matrix
 from svnn.plotting import _style as style
-from svnn.plotting._matrices import correlation, dense, sample_correlation, similar_side_by_side
+from svnn.plotting._matrices import correlation, dense, sample_correlation, shown_matrix, similar_side_by_side
 
 if TYPE_CHECKING:
     from svnn._types import DataLike, Matrix, MatrixLike
@@ -88,11 +88,11 @@ class CovarianceDisplay(style.Display):
         ax: AxesLike | None = None,
         **kwargs: Any,
     ) -> Self:
-        """Draw the sample correlations of ``X`` beside those of a fitted S-VNN or covariance estimator.
+        """Draw the sample correlations of ``X`` beside those of a fitted S-VNN, blend or covariance estimator.
 
         Parameters
         ----------
-        estimator : fitted estimator with ``covariance_``
+        estimator : fitted estimator with ``covariance_``, or blend
         X : array or data frame of shape (t, N) or (t, N, F)
         names : sequence of str, optional
             Names of the features; by default those that the estimator saw in ``fit``.
@@ -101,7 +101,7 @@ class CovarianceDisplay(style.Display):
         ax : matplotlib Axes, or two of them, optional
         **kwargs : see :meth:`plot`
         """
-        after = correlation(numpy_matrix(estimator))
+        after = correlation(shown_matrix(estimator, covariance=True))
         n = after.shape[0]
         if np.ndim(X) < 2 or np.shape(X)[1] != n:
             raise ValueError(f"X has shape {np.shape(X)}, but the covariance has {n} features; they must agree.")

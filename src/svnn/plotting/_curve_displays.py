@@ -10,6 +10,7 @@ import numpy as np
 from sklearn.base import clone
 from sklearn.utils.validation import check_is_fitted
 
+from svnn.inspection._fitted import network_of
 from svnn.plotting import _style as style
 from svnn.stability import stability_curve
 
@@ -95,11 +96,11 @@ class StabilityDisplay(style.Display):
         ax: Axes | None = None,
         **kwargs: Any,
     ) -> Self:
-        """Measure and draw the curves of a fitted S-VNN, one for each covariance.
+        """Measure and draw the curves of a fitted S-VNN or blend, one for each covariance.
 
         Parameters
         ----------
-        estimator : fitted SVNNRegressor or SVNNClassifier
+        estimator : fitted S-VNN or blend
         X_test : array or data frame of shape (t, N) or (t, N, F)
         covariances : name or sequence of names and covariance estimators
         X_pool : array or data frame of shape (T, N) or (T, N, F)
@@ -212,8 +213,9 @@ class TrainingDisplay(style.Display):
 
     @classmethod
     def from_estimator(cls, estimator: Any, *, ax: Axes | None = None, **kwargs: Any) -> Self:
-        """Draw the training of a fitted network."""
+        """Draw the training of a fitted network, or of the S-VNN with edges of a blend."""
         check_is_fitted(estimator)
+        estimator = network_of(estimator)
         if not hasattr(estimator, "history_"):
             raise TypeError(f"{type(estimator).__name__} has no history_; give a fitted network.")
         name = getattr(estimator, "loss", "cross-entropy")

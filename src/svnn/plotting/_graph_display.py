@@ -9,9 +9,9 @@ import numpy as np
 import scipy.sparse as sp
 from scipy.sparse.csgraph import connected_components
 
-from svnn.estimators._covariance_network import CovarianceNetwork
+from svnn.estimators._base import BaseSVNN
 from svnn.functional._matrix import numpy_matrix
-from svnn.inspection._fitted import trained_use
+from svnn.inspection._fitted import network_of, trained_use
 from svnn.plotting import _style as style
 from svnn.plotting._matrices import correlation, edges_of, shown_matrix
 
@@ -74,12 +74,13 @@ class GraphDisplay(style.Display):
     def from_estimator(
         cls, estimator: object, *, names: Sequence[str] | None = None, ax: Axes | None = None, **kwargs: Any
     ) -> Self:
-        """Draw the graph of a fitted S-VNN or covariance estimator.
+        """Draw the graph of a fitted S-VNN, blend or covariance estimator.
 
         Weights are correlations; for an S-VNN with ``use="precision"``, entries of the precision with unit diagonal.
         """
         matrix = shown_matrix(estimator)
-        precision = isinstance(estimator, CovarianceNetwork) and trained_use(estimator) == "precision"
+        network = network_of(estimator)
+        precision = isinstance(network, BaseSVNN) and trained_use(network) == "precision"
         called = style.feature_names(matrix.shape[0], names, estimator)
         quantity = "scaled precision" if precision else "correlation"
         return cls(correlation(matrix), called, quantity=quantity).plot(ax, **kwargs)

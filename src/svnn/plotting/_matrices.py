@@ -11,11 +11,11 @@ from scipy.sparse.linalg import ArpackNoConvergence, eigsh
 from scipy.spatial.distance import squareform
 from sklearn.utils.validation import check_is_fitted
 
-from svnn.estimators._covariance_network import CovarianceNetwork
+from svnn.estimators._base import BaseSVNN
 from svnn.functional import sample_moments
 from svnn.functional._array import is_torch, to_numpy
 from svnn.functional._matrix import numpy_matrix
-from svnn.inspection._fitted import graph_matrix
+from svnn.inspection._fitted import graph_matrix, network_of
 
 if TYPE_CHECKING:
     from svnn._types import DataLike, Matrix
@@ -48,18 +48,20 @@ def sample_correlation(X: DataLike) -> np.ndarray:
     return correlation(np.asarray(sample_moments(rows, 0, None, missing).covariance))
 
 
-def shown_matrix(model: object) -> Matrix:
+def shown_matrix(model: object, covariance: bool = False) -> Matrix:
     """Return the matrix that a fitted model or covariance estimator works on, before it is scaled.
 
-    That is ``covariance_``, or ``precision_`` of its covariance estimator where the filters are polynomials of that.
+    That is ``covariance_``, or ``precision_`` of its covariance estimator where the filters are polynomials of that
+    and ``covariance`` is false. Of a blend it is the matrix of its S-VNN with edges.
     """
     if hasattr(model, "get_params"):
         check_is_fitted(model)
-    if isinstance(model, CovarianceNetwork):
-        return numpy_matrix(graph_matrix(model))
-    if not hasattr(model, "covariance_"):
+    network = network_of(model)
+    if isinstance(network, BaseSVNN) and not covariance:
+        return numpy_matrix(graph_matrix(network))
+    if not hasattr(network, "covariance_"):
         raise TypeError(f"{type(model).__name__} has no covariance_; give a fitted S-VNN or a covariance estimator.")
-    return numpy_matrix(model.covariance_)
+    return numpy_matrix(network.covariance_)
 
 
 def edges_of(C: Matrix) -> tuple[np.ndarray, np.ndarray, np.ndarray]:

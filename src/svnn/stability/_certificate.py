@@ -85,9 +85,8 @@ class Certificate:
     per_sample : ndarray of shape (t,) or None
         The bound on the output for each signal, where signals are given.
     members : tuple of Certificate
-        Where several networks predict together, the certificate of each. The bound on their mean output is the mean of
-        theirs, with the same weights (of a blend the sum of theirs, each with its weight); ``layers``, ``readout`` and ``head`` are those of the member with the largest
-        bound.
+        Where several networks predict together, the certificate of each. The bound on their output is the weighted sum
+        of theirs; ``layers``, ``readout`` and ``head`` are those of the member with the largest bound.
     """
 
     output: float

@@ -14,9 +14,8 @@ from svnn._types import ColumnLike, DataLike, Matrix, MatrixLike, RandomState
 from svnn.covariance import SampleCovariance, resolve
 from svnn.functional._array import generator, is_torch, to_numpy, unit_interval
 from svnn.functional._matrix import numpy_matrix
-from svnn.inspection._fitted import graph_matrix
+from svnn.inspection._fitted import graph_matrix, network_of
 from svnn.stability._inputs import check_integer, data
-from svnn.stability._network import network_of
 from svnn.stability._records import Records
 from svnn.stability._spectrum import frobenius, spectral_norm
 
@@ -62,8 +61,8 @@ def stability_curve(
     Parameters
     ----------
     model : fitted S-VNN or blend
-        The embeddings of a blend are those of the S-VNN ``model.network_part``. Weights
-        and standardisation stay as they are; only the covariance changes.
+        Weights and standardisation stay as they are; only the covariance changes. The embeddings of a blend are those
+        of the S-VNN ``model.network_part``.
     X_test : array or data frame of shape (t, N) or (t, N, F)
         Where outputs are compared.
     estimator : covariance estimator or name

@@ -14,9 +14,8 @@ from svnn._types import DataLike, Matrix, MatrixLike, RandomState
 from svnn.functional._array import generator
 from svnn.functional._matrix import numpy_matrix
 from svnn.functional.masks import floor_probabilities
-from svnn.inspection._fitted import Model, trained_use
+from svnn.inspection._fitted import Model, network_of, trained_use
 from svnn.stability._inputs import FilterLike, ProbabilityLike, check_integer, dense, same_shape
-from svnn.stability._network import network_of
 from svnn.stability._sparsification import Signals, entries, signals_for
 
 #: The largest number of values of dense realisations that are drawn together.

@@ -20,8 +20,9 @@ from svnn.estimators._shift import scaled
 from svnn.functional import log_eigenvalues
 from svnn.functional._array import to_numpy
 from svnn.functional._matrix import numpy_matrix
-from svnn.inspection._fitted import BLENDS, Model, model_parts, network_part, standardised
+from svnn.inspection._fitted import Model, model_parts, network_part, standardised
 from svnn.nn import SVNN, CovarianceFilter, Members
+from svnn.nn._stacked import folded_filter
 from svnn.operators import CovarianceOperator, CSROperator
 from svnn.stability._inputs import coefficients, numbers_in
 from svnn.stability._responses import values
@@ -88,11 +89,6 @@ def networks_in(model: Network) -> list[tuple[float, Any]]:
     return found or [network_part(model)]
 
 
-def network_of(model: Any) -> Any:
-    """Return the S-VNN of a blend that uses the covariance; any other model is one itself."""
-    return network_part(model)[1] if isinstance(model, BLENDS) else model
-
-
 def parts_of(model: SVNN | Members | BaseSVNN) -> NetworkParts:
     """Take a module or a fitted S-VNN apart."""
     if isinstance(model, SVNN):
@@ -156,18 +152,10 @@ def _module_signals(network: SVNN, X: DataLike, n_nodes: int) -> np.ndarray:
 
 def folded_layers(network: SVNN) -> list[Layer]:
     """Return the layers of a network, batch norm folded into their weights and biases."""
-    layers = []
-    pairs: Any = zip(network.filters, network.norms, strict=True)  # torch knows its submodules as modules only
-    for layer, norm in pairs:
-        weight = to_numpy(layer.weight.double())
-        if not np.isfinite(weight).all():
-            raise ValueError("the network has NaN or infinite weights.")
-        bias = np.zeros(weight.shape[2]) if layer.bias is None else to_numpy(layer.bias.double())
-        if getattr(norm, "running_var", None) is not None:
-            factor = to_numpy(norm.weight.double()) / np.sqrt(to_numpy(norm.running_var.double()) + norm.eps)
-            mean = to_numpy(norm.running_mean.double())
-            weight, bias = weight * factor, to_numpy(norm.bias.double()) + (bias - mean) * factor
-        layers.append(Layer(weight, bias))
+    pairs = zip(network.filters, network.norms, strict=True)
+    layers = [Layer(*map(to_numpy, folded_filter(layer, norm))) for layer, norm in pairs]
+    if not all(np.isfinite(layer.weight).all() for layer in layers):
+        raise ValueError("the network has NaN or infinite weights.")
     return layers
 
 

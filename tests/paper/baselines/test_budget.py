@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
 
@@ -12,23 +14,23 @@ FAMILIES = ["MLP", "PCAMLP", "NeighborSampling"]
 
 
 #: A network that is trained as the baselines are: alone, until it gets no better.
-ALONE = {"members": 1, "blend": False, "schedule": "constant", "patience": 100}
+ALONE = {"members": 1, "shrink": False, "schedule": "constant", "patience": 100}
 
 
 @pytest.fixture
 def calls(monkeypatch):
     """Record what the training loop is called with, and train for an epoch."""
-    from svnn.estimators import _network_estimator
+    from svnn.estimators import _members
+    from svnn.paper.baselines import _network
 
-    calls, train = [], _network_estimator.train
+    calls, train = [], _members.train
 
-    def record(trainer, n_rows, **options):
-        calls.append(
-            (trainer.data, trainer.validation.data, {**options, "generator": options["generator"].initial_seed()})
-        )
-        return train(trainer, n_rows, **{**options, "max_epochs": 1})
+    def record(trainer, n_rows, training, draws, **more):
+        calls.append((trainer.data, trainer.validation, {**vars(training), "seed": draws.initial_seed()}))
+        return train(trainer, n_rows, replace(training, max_epochs=1), draws, **more)
 
-    monkeypatch.setattr(_network_estimator, "train", record)
+    for module in (_members, _network):
+        monkeypatch.setattr(module, "train", record)
     return calls
 
 
@@ -39,7 +41,7 @@ def test_baselines_train_as_a_single_network_does(calls, data, task, groups):
     X, y = data
     y = y if task == "Regressor" else (y > 100).astype(int)
     svnn = {"Regressor": SVNNRegressor, "Classifier": SVNNClassifier}[task]
-    svnn(**ALONE, random_state=3).fit(X, y, groups=groups)
+    svnn(**ALONE, batch_norm=True, random_state=3).fit(X, y, groups=groups)
     for family in FAMILIES:
         getattr(baselines, family + task)(random_state=3).fit(X, y, groups=groups)
     expected_data, expected_validation, expected_options = calls[0]
@@ -54,18 +56,18 @@ def test_parameters_that_are_shared_have_the_same_defaults():
     for task, svnn in (("Regressor", SVNNRegressor(**ALONE)), ("Classifier", SVNNClassifier(**ALONE))):
         for family in ("MLP", "PCAMLP", "NeighborSampling"):
             own = getattr(baselines, family + task)().get_params()
-            # The paper's networks of the baselines, and its readout.
-            network = {"hidden", "readout", "mlp", "heads", "activation", "batch_norm"}
+            # The paper's networks of the baselines.
+            network = {"hidden", "batch_norm"}
             shared = {k for k in own if k in svnn.get_params()} - network
-            assert len(shared) > 12
+            assert len(shared) == 12
             assert {k: own[k] for k in shared} == {k: svnn.get_params()[k] for k in shared}
 
 
 def test_early_stopping_restores_the_best_weights(data):
     X, y = data
-    model = baselines.MLPRegressor(patience=5, loss="squared", random_state=0)
+    model = baselines.MLPRegressor(patience=5, random_state=0)
     model.fit(X[:90], y[:90], validation_data=(X[90:], y[90:]))
-    scale = model._target_standardizer.scale
+    scale = model.fitted_.targets.standardizer.scale
     assert np.mean(((model.predict(X[90:]) - y[90:]) / scale) ** 2) == pytest.approx(
         min(model.history_["valid_loss"]), rel=1e-3
     )
@@ -81,10 +83,9 @@ def test_embeddings_of_the_perceptron(data):
     ("parameters", "message"),
     [
         ({"hidden": ()}, "hidden must be a sequence of positive integers.*at least one"),
-        ({"activation": "step"}, "activation must be one of"),
         ({"dropout": 1.0}, "dropout must be in"),
         ({"lr": 0}, "lr must be a positive number"),
-        ({"loss": "hinge"}, "loss must be one of"),
+        ({"callbacks": print}, "callbacks must be a sequence of callables"),
     ],
 )
 def test_bad_parameters_are_named(parameters, message, data):

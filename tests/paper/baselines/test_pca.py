@@ -7,23 +7,23 @@ import pytest
 from sklearn.decomposition import PCA
 from sklearn.preprocessing import StandardScaler
 
-from svnn.estimators._training_data import split_rows
-from svnn.paper.baselines import PCAMLPClassifier, PCAMLPRegressor, _reduction
-from svnn.paper.baselines._reduction import fit_reduction, reduce_nodes
+from svnn.estimators._data import split_rows
+from svnn.paper.baselines import PCAMLPClassifier, PCAMLPRegressor, _pca_mlp
+from svnn.paper.baselines._pca_mlp import fit_reduction, reduce_nodes
 
 QUICK = {"n_components": 3, "max_epochs": 3, "random_state": 0}
 
 
 def inputs(model, X):
     """Return what the network gets for the rows of a table."""
-    return model._inputs(model._standardizer(X[..., None]))
+    return model.fitted_.projection(model.fitted_.standardizer(X[..., None]))
 
 
 def test_tables_get_ordinary_pca(data):
     X, y = data
     model = PCAMLPRegressor(validation_fraction=0.0, **QUICK).fit(X, y)
     expected = PCA(3).fit_transform(StandardScaler().fit_transform(X))
-    found = inputs(model, X)[..., 0] * model._score_scale
+    found = inputs(model, X)[..., 0] * model.fitted_.projection.scale
     np.testing.assert_allclose(abs(found), abs(expected), atol=1e-9)
     assert np.mean(inputs(model, X) ** 2) == pytest.approx(1)
 
@@ -88,7 +88,7 @@ def test_large_data_fit_the_reduction_on_a_part_and_project_in_parts(monkeypatch
     reduction = fit_reduction("kernel", Z, 3, None, 0, 50)
     assert reduction.X_fit_.shape == (50, 5)
     whole = reduce_nodes(reduction, Z)
-    monkeypatch.setattr(_reduction, "_KERNEL_VALUES", 350)
+    monkeypatch.setattr(_pca_mlp, "_KERNEL_VALUES", 350)
     np.testing.assert_allclose(reduce_nodes(reduction, Z), whole, atol=1e-12)
 
 

@@ -51,6 +51,15 @@ def test_the_training_covariance_and_its_multiples_change_nothing(model, data):
         np.testing.assert_allclose(model.on(same).predict(X), model.predict(X), rtol=1e-6)
 
 
+def test_weights_of_classes_are_those_of_labels(iris):
+    X, y = iris
+    names = np.array(["a", "b", "c"])[y]
+    expected = make_pipeline(StandardScaler(), PCA(3), SVC(class_weight={"a": 1, "b": 9, "c": 1})).fit(X, names)
+    model = PCASVMClassifier(n_components=3, class_weight={"a": 1, "b": 9, "c": 1}).fit(X, names)
+    np.testing.assert_array_equal(model.predict(X), expected.predict(X))
+    assert (model.predict(X) == "b").sum() > (names == "b").sum()
+
+
 @given(signs=st.lists(st.sampled_from([-1.0, 1.0]), min_size=6, max_size=6), seed=st.integers(0, 100))
 def test_signs_of_eigenvectors_do_not_matter(signs, seed):
     """A covariance that differs by rounding may come with other signs; the projections stay."""
@@ -59,7 +68,7 @@ def test_signs_of_eigenvectors_do_not_matter(signs, seed):
     C = V @ np.diag([6.0, 5, 4, 3, 2, 1]) @ V.T
     W = V * signs
     X = rng.standard_normal((20, 6))
-    model = PCASVMRegressor(covariance="precomputed", shift=C, n_components=4, standardize=False).fit(X, X[:, 0])
+    model = PCASVMRegressor(covariance=C, n_components=4, standardize=False).fit(X, X[:, 0])
     other = model.on(W @ np.diag([6.0, 5, 4, 3, 2, 1]) @ W.T)
     np.testing.assert_allclose(other.embed(X), model.embed(X), atol=1e-8)
 
@@ -79,7 +88,7 @@ def test_names_and_estimators_are_fitted_on_what_is_given(model, data):
     X, _ = data
     before = model.predict(X)
     few = model.on("sample", X=X[:20])
-    Z = model._standardizer(X[..., None])[:20, :, 0]
+    Z = model.fitted_.standardizer(X[..., None])[:20, :, 0]
     np.testing.assert_allclose(few.covariance_, np.cov(Z.T, ddof=0), atol=1e-12)
     sparse = model.on(HardThreshold(density=0.3, sparse_output=True), X=X)
     assert sp.issparse(sparse.covariance_) and sparse.predict(X).shape == (120,)
@@ -104,7 +113,7 @@ def test_a_sparse_covariance_for_training(data):
 
 def test_stability_curves_take_it():
     data = make_sparse_cov(n_samples=400, n_features=15, random_state=0)
-    model = PCASVMRegressor(covariance="precomputed", shift=data.covariance, n_components=5)
+    model = PCASVMRegressor(covariance=data.covariance, n_components=5)
     model.fit(data.X[:100], data.y[:100])
     table = stability_curve(
         model,
@@ -127,7 +136,7 @@ def test_components_are_limited_by_features_and_samples(data):
         PCASVMRegressor().fit(X, y)
     with pytest.warns(UserWarning, match="n_components=5 is more than the 4 observations"):
         PCASVMRegressor(n_components=5).fit(X[:4], y[:4])
-    given = PCASVMRegressor(n_components=5, covariance="precomputed", shift=np.diag([6.0, 5, 4, 3, 2, 1]))
+    given = PCASVMRegressor(n_components=5, covariance=np.diag([6.0, 5, 4, 3, 2, 1]))
     assert len(given.fit(X[:4], y[:4]).components_) == 5
 
 
@@ -136,11 +145,9 @@ def test_components_are_limited_by_features_and_samples(data):
     [
         ({"n_components": 0}, "n_components must be a positive integer"),
         ({"covariance": "banded"}, "covariance='banded' is not known"),
-        ({"covariance": "precomputed"}, "needs the matrix as shift="),
-        ({"shift": np.eye(6)}, 'covariance="precomputed" only'),
-        ({"covariance": "precomputed", "shift": np.eye(7)}, "the covariance is 7x7, but X has 6 features"),
-        ({"covariance": "precomputed", "shift": np.triu(np.ones((6, 6)))}, "not symmetric"),
-        ({"C": -1.0}, "'C' parameter"),
+        ({"covariance": np.eye(7)}, "the covariance is 7x7, but X has 6 features"),
+        ({"covariance": np.triu(np.ones((6, 6)))}, "not symmetric"),
+        ({"C": -1.0}, "C must be a positive number"),
     ],
 )
 def test_bad_parameters_are_named(parameters, message, data):

@@ -37,16 +37,14 @@ FIXED: Config = {"layers": 2, "order": 2, "dropout": 0.0}
 #: The network as the paper describes it: it reads out the mean over nodes, and has none of our additions.
 PAPER: Mapping[str, Any] = {
     "members": 1,
-    "blend": False,
+    "shrink": False,
     "use": "covariance",
-    "basis": "powers",
     "schedule": "constant",
     "activation": "leaky_relu",
     "readout": "mean",
     "mlp": (32,),
     "batch_norm": True,
     "node_dropout": 0.0,
-    "averaging": 0.0,
     "device": "cpu",
 }
 LEVELS = (0.75, 0.5, 0.25)
@@ -137,35 +135,30 @@ def build(model: str, classes: bool, config: Config, training: RealSettings, see
     seed : int
     """
     network = SVNNClassifier if classes else SVNNRegressor
-    loop: dict[str, Any] = {
-        "max_epochs": training.epochs,
-        "patience": min(training.patience, training.epochs),
-        "device": "cpu",
-        "random_state": seed,
-    }
-    if model in LIBRARY:
-        # The default schedule of the library is far shorter than the paper's.
-        return network(
-            covariance=LIBRARY[model],
-            device="cpu",
-            random_state=seed,
-            max_epochs=min(training.epochs, LIBRARY_EPOCHS),
-        )
+    loop: dict[str, Any] = {"device": "cpu", "random_state": seed}
+    if model in LIBRARY:  # whose default schedule is far shorter than the paper's
+        return network(covariance=LIBRARY[model], max_epochs=min(training.epochs, LIBRARY_EPOCHS), **loop)
+    if model == "PCA-SVM":
+        return _baseline(model, classes)(n_components=config["components"], random_state=seed)
+    loop |= {"max_epochs": training.epochs, "patience": min(training.patience, training.epochs)}
     loop |= {"batch_size": training.batch_size, "lr": training.lr, "weight_decay": training.weight_decay}
-    loop |= {"averaging": 0.0} | ({} if classes else {"loss": "squared"})
-    searched = {name: config[name] for name in ("order", "dropout") if name in config}
+    loop |= {name: config[name] for name in ("order", "dropout") if name in config}
     if "layers" in config:
-        searched["hidden"] = (training.features,) * config["layers"]
+        loop["hidden"] = (training.features,) * config["layers"]
     if model in NETWORKS:
-        return network(**{**PAPER, **loop, **searched, **NETWORKS[model]})
-    stem, fixed, _ = BASELINES[model]
-    baseline = getattr(baselines, stem + ("Classifier" if classes else "Regressor"))
+        return network(**{**PAPER, **loop, **NETWORKS[model]}, **({} if classes else {"loss": "squared"}))
+    if "mlp" in config:
+        loop["hidden"] = tuple(config["mlp"])
     if "components" in config:
-        searched["n_components"] = config["components"]
-    if stem == "PCASVM":
-        return baseline(**searched, random_state=seed)
-    perceptron = {"hidden": tuple(config["mlp"])} if "mlp" in config else {"mlp": (32,), "readout": "mean"}
-    return baseline(**loop, **fixed, **searched, **perceptron)
+        loop["n_components"] = config["components"]
+    return _baseline(model, classes)(**loop, **BASELINES[model][1])
+
+
+def _baseline(model: str, classes: bool) -> Callable[..., BaseEstimator]:
+    found: Callable[..., BaseEstimator] = getattr(
+        baselines, BASELINES[model][0] + ("Classifier" if classes else "Regressor")
+    )
+    return found
 
 
 def density(C: Matrix) -> float:
@@ -249,8 +242,7 @@ def train_on_truth(name: str, settings: SyntheticSettings, repeat: int, N: int =
     spread = X.std(0)
     C = data.covariance / np.outer(spread, spread)
     model = SVNNRegressor(
-        covariance="precomputed",
-        shift=C,
+        covariance=C,
         hidden=(WIDTHS[name],) * settings.layers,
         order=settings.order,
         loss="squared",

@@ -98,7 +98,7 @@ def pca_svm(trained: Trained, components: Sequence[int]) -> PCASVMRegressor:
     """Return PCA-SVM on the true covariance, with the number of components that has the smallest validation error."""
     fitted = []
     for k in sorted({min(k, trained.X_train.shape[1]) for k in components}):
-        model = PCASVMRegressor(n_components=k, covariance="precomputed", shift=trained.covariance)
+        model = PCASVMRegressor(n_components=k, covariance=trained.covariance)
         fitted.append(model.fit(trained.X_train, trained.y_train))
     return min(fitted, key=lambda model: abs(model.predict(trained.X_validation) - trained.y_validation).mean())
 
