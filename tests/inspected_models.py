@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import numpy as np
 
+from svnn import BlendRegressor, SVNNRegressor
+
 QUICK = {"max_epochs": 8, "members": 2, "device": "cpu", "random_state": 0}
 N = 7
 
@@ -21,6 +23,16 @@ def numbers(X):
     return 30 + 10 * np.tanh(first[:, 0] - 5) + first[:, 2]
 
 
+def blend(**options):
+    """A blend around a small S-VNN, not fitted."""
+    return BlendRegressor(SVNNRegressor(**QUICK | options))
+
+
+def network_in(model):
+    """The S-VNN with edges of a blend."""
+    return model.parts_[model.network_part or "without edges"]
+
+
 PATH = np.eye(N) + 0.2 * (np.eye(N, k=1) + np.eye(N, k=-1))
 REGRESSORS = {
     "default": {},
@@ -31,7 +43,7 @@ REGRESSORS = {
     "relu": {"activation": "relu", "use": "covariance"},
     "mean readout": {"readout": "mean"},
     "flatten": {"readout": "flatten"},
-    "precomputed": {"covariance": PATH},
+    "given matrix": {"covariance": PATH},
     "precision": {"covariance": "graphical_lasso", "use": "precision"},
     "not standardised": {"standardize": False},
     "no shifts": {"order": 0},

@@ -225,7 +225,7 @@ def test_inspection_plants_features_ranks_them_and_keeps_other_rows(tmp_path, mo
         monkeypatch.delitem(inspection.RANKINGS, "SHAP, sampling")
     path = tmp_path / "found.csv"
     for kind in ("linear", "nonlinear", "correlated", "linear"):
-        inspection.run(path, range(1), only=kind, members=2, max_epochs=20, blend=False)
+        inspection.run(path, range(1), only=kind, members=2, max_epochs=20, shrink=False)
     rows = inspection.stored(path)
     assert [row["data"] for row in rows[:: len(inspection.RANKINGS)]] == list(inspection.KINDS)
     assert len(rows) == 3 * len(inspection.RANKINGS) and all(0.5 < float(row["auc"]) <= 1 for row in rows)

@@ -45,15 +45,14 @@ GOOD = {
     "weight_decay": [0.0, 1e-3],
     "max_epochs": [1, 2],
     "patience": [1, 5],
-    "tol": [0.0, 1e-3],
     "batch_size": ["auto", None, 1, 5, 1000],
-    "averaging": [0.0, 0.9],
+    "schedule": ["one_cycle", "constant"],
+    "shrink": [True, False],
     "validation_fraction": [0.0, 0.1, 0.5],
-    "cache_bytes": [0, 2**20],
     "callbacks": [(), [lambda record: np.True_]],
 }
 BAD = {
-    "covariance": ["nothing", 3, None],
+    "covariance": ["nothing", 3, None, np.eye(77), np.full((4, 4), np.nan)],
     "hidden": [(), (0,), "32", 5, (2.5,)],
     "order": [-1, 1.5, None, "2"],
     "activation": ["sine", None, 3],
@@ -66,15 +65,13 @@ BAD = {
     "weight_decay": [-1.0, float("nan")],
     "max_epochs": [0, 1.5, None],
     "patience": [0, -3],
-    "tol": [float("nan"), -1.0, "0"],
     "batch_size": [0, -1, 1.5, "all"],
-    "averaging": [1.0, float("nan")],
+    "schedule": ["cosine", None],
     "validation_fraction": [1.0, -0.1, float("nan")],
     "callbacks": [3, [None]],
     "device": ["nowhere"],
     "random_state": [-1, "seed"],
     "resample": ["never"],
-    "shift": [np.eye(3)],
 }
 DEFAULTS = {name: values[0] for name, values in GOOD.items()}
 

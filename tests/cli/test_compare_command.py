@@ -59,7 +59,7 @@ def test_a_named_covariance_is_used_recorded_and_reported(tmp_path, monkeypatch,
     assert 'The S-VNN uses covariance="ledoit_wolf".' in found["notes"]
     assert "the covariance ledoit_wolf" in found["sentences"][1]
     page = (tmp_path / "here" / "report.html").read_text()
-    assert "SVNNRegressor(covariance=" in page and "LedoitWolf" in page
+    assert "BlendRegressor(parts=SVNNRegressor(covariance=" in page and "LedoitWolf" in page
 
 
 def test_a_covariance_that_the_table_is_too_large_for(tmp_path, monkeypatch, capsys):

@@ -147,7 +147,7 @@ def test_a_model_of_a_named_covariance(here, capsys, tmp_path):
     arguments = ("fit", "people.csv", "--target", "age", "--drop", "person", "--out", tmp_path / "m.safetensors")
     code, out, _ = inside(capsys, *arguments, "--covariance", "ledoit_wolf", "--json")
     assert code == 0 and json.loads(out)["covariance"] == "ledoit_wolf"
-    assert svnn.load(tmp_path / "m.safetensors").covariance == "ledoit_wolf"
+    assert svnn.load(tmp_path / "m.safetensors").parts.covariance == "ledoit_wolf"
 
 
 def test_the_list_of_data_sets(capsys, tmp_path, monkeypatch):

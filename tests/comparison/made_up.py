@@ -24,8 +24,8 @@ def brief(name, *args, **kwargs):
     """Build a model of the comparison that learns for a moment only, and searches a small part of its grid."""
     model = build(name, *args, **kwargs)
     if name in SHORT:
-        limits = {"max_epochs": 15, "n_estimators": 20, "max_iter": 20}
-        return model.set_params(**{key: value for key, value in limits.items() if key in model.get_params(deep=False)})
+        limits = {"parts__max_epochs": 15, "n_estimators": 20, "max_iter": 20}
+        return model.set_params(**{key: value for key, value in limits.items() if key in model.get_params()})
     if hasattr(model, "param_grid"):
         model.param_grid = {key: values[len(values) // 2 - 1 :][:2] for key, values in model.param_grid.items()}
     return model

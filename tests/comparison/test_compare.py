@@ -6,7 +6,7 @@ import pytest
 from sklearn.base import BaseEstimator
 
 from comparison.made_up import brief
-from svnn import HardThreshold, SVNNClassifier, SVNNRegressor
+from svnn import BlendClassifier, BlendRegressor, HardThreshold, SVNNClassifier, SVNNRegressor
 from svnn.comparison import _compare, _models, compare
 from svnn.comparison._models import FLOOR, MODELS, build
 from svnn.comparison._plan import prepare
@@ -40,11 +40,14 @@ def test_every_model_runs_and_the_floor_is_the_floor(table, task, monkeypatch):
 
 
 def test_the_three_networks_are_the_defaults_but_for_their_edges():
-    for task, network in ((REGRESSION, SVNNRegressor), (CLASSIFICATION, SVNNClassifier)):
-        defaults = network().get_params() | {"random_state": 3}
-        assert build("S-VNN", task, 4, 3).get_params() == defaults
-        assert build("without edges", task, 4, 3).get_params() == defaults | {"order": 0}
-        assert build("VNN", task, 4, 3).get_params() == defaults | {"covariance": "sample"}
+    kinds = {REGRESSION: (BlendRegressor, SVNNRegressor), CLASSIFICATION: (BlendClassifier, SVNNClassifier)}
+    for task, (blend, network) in kinds.items():
+        for name, changed in {"S-VNN": {}, "without edges": {"order": 0}, "VNN": {"covariance": "sample"}}.items():
+            model = build(name, task, 4, 3)
+            own = {key: value for key, value in model.get_params(deep=False).items() if key != "parts"}
+            expected = blend(random_state=3).get_params(deep=False)
+            assert type(model) is blend and own == {key: expected[key] for key in own}
+            assert type(model.parts) is network and model.parts.get_params() == network().get_params() | changed
 
 
 def test_the_same_seed_gives_the_same_scores_in_one_process_or_two(table):

@@ -250,7 +250,7 @@ def test_estimators_that_need_the_rows_get_them(model):
 
 def test_models_take_tables_of_dask_and_scores_too():
     X = table(n=302)[:, :8]
-    model = SVNNRegressor(max_epochs=1, members=1, blend=False, random_state=0)
+    model = SVNNRegressor(max_epochs=1, members=1, shrink=False, random_state=0)
     y = X[:, 0].copy()
     expected = model.fit(X, y).predict(X)
     assert_allclose(model.fit(chunked(X, 9, 3), y).predict(chunked(X, 9, 3)), expected)

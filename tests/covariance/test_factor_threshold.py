@@ -233,7 +233,7 @@ def test_forged_sums_are_refused(tmp_path):
         X, X[:, 0]
     ).save(path)
     tensors, header = read(path)
-    stored = header["operator"]
+    stored = header["shift"]["operator"]
     low_rank, csr = stored["parts"]
     for parts in ([], [stored], [csr, low_rank], [low_rank], 3, [{**low_rank, "backend": "gpu"}, csr]):
         forge(path, tensors, {**header, "operator": {**stored, "parts": parts}})

@@ -8,15 +8,17 @@ from svnn import ACV, BlendClassifier, BlendRegressor, SVNNClassifier, SVNNRegre
 from svnn.paper import baselines
 
 _QUICK = {"max_epochs": 2, "random_state": 0}
+#: Networks of two epochs may predict no better than a constant, and be shrunk to it.
+_WHOLE = {"shrink": False, **_QUICK}
 _GRAPH = {"n_neighbors": 2, **_QUICK}
 
 REGRESSORS = {
-    "svnn": SVNNRegressor(members=2, **_QUICK),
-    "deep": SVNNRegressor(members=2, hidden=(8, 4), batch_norm=True, dropout=0.3, **_QUICK),
+    "svnn": SVNNRegressor(members=2, **_WHOLE),
+    "deep": SVNNRegressor(members=2, hidden=(8, 4), batch_norm=True, dropout=0.3, **_WHOLE),
     "stochastic": SVNNRegressor(
-        members=2, covariance=ACV(density=0.5), resample="forward", readout="flatten", **_QUICK
+        members=2, covariance=ACV(density=0.5), resample="forward", readout="flatten", **_WHOLE
     ),
-    "mean": SVNNRegressor(members=1, readout="mean", mlp=(), **_QUICK),
+    "mean": SVNNRegressor(members=1, readout="mean", mlp=(), **_WHOLE),
     "blend": BlendRegressor(SVNNRegressor(members=2, **_QUICK), random_state=0),
     "mlp": baselines.MLPRegressor(hidden=(8,), dropout=0.3, **_QUICK),
     "pca": baselines.PCAMLPRegressor(n_components=3, **_QUICK),
@@ -25,7 +27,7 @@ REGRESSORS = {
     "graph": baselines.NeighborSamplingRegressor(dropout=0.3, **_GRAPH),
 }
 CLASSIFIERS = {
-    "svnn": SVNNClassifier(members=2, **_QUICK),
+    "svnn": SVNNClassifier(members=2, **_WHOLE),
     "blend": BlendClassifier(SVNNClassifier(members=2, **_QUICK), random_state=0),
     "mlp": baselines.MLPClassifier(hidden=(8,), **_QUICK),
     "pca": baselines.PCAMLPClassifier(n_components=3, **_QUICK),

@@ -12,11 +12,10 @@ import pytest
 import torch
 
 import svnn
-from estimators.test_to_torch import counting
 from inspected_models import QUICK, numbers, signals
-from svnn import SVNNClassifier, SVNNRegressor
+from svnn import BlendClassifier, SVNNClassifier, SVNNRegressor
 from svnn.covariance._resolve import NAMES
-from svnn.estimators import _plain_shift
+from svnn.nn import _powers
 from svnn.operators import from_data
 
 #: Networks of a few epochs predict no better than a constant, and would not count.
@@ -61,8 +60,7 @@ QUICK_NAMES = ("hard", "factors")
 def test_every_covariance(covariance, tmp_path):
     X = signals(n_samples=260)
     y = numbers(X)
-    model = counting(SVNNRegressor(**QUICK, covariance=covariance).fit(X, y))
-    assert "linear" in model.blend_
+    model = SVNNRegressor(**QUICK, covariance=covariance).fit(X, y)
     check(model, X, tmp_path / "model", 1e-5 * y.std())
 
 
@@ -89,21 +87,21 @@ SHAPES = {
 
 @pytest.mark.parametrize(("X", "y", "options"), SHAPES.values(), ids=SHAPES)
 def test_every_shape(X, y, options, tmp_path):
-    model = counting(SVNNRegressor(**{**QUICK, "activation": "silu", **options}).fit(X, y))
+    model = SVNNRegressor(**{**QUICK, "activation": "silu", **options}).fit(X, y)
     check(model, X, tmp_path / "model", 1e-5 * y.std(0).min())
 
 
 @pytest.mark.parametrize("kind", ["lowrank", "csr", pytest.param("dense", marks=pytest.mark.slow)])
 def test_large_matrices(kind, tmp_path, monkeypatch):
     """More features than the limits, which are lower here."""
-    monkeypatch.setattr(_plain_shift, "DENSE_NODES", 10)
-    monkeypatch.setattr(_plain_shift, "STACKED_VALUES", 10)
+    monkeypatch.setattr(_powers, "DENSE_NODES", 10)
+    monkeypatch.setattr(_powers, "STACKED_VALUES", 10)
     rng = np.random.default_rng(0)
     X = rng.standard_normal((60, 1)) + rng.standard_normal((60, 80))
     shift = from_data(X[:6] / 10) if kind == "lowrank" else np.eye(80) + 0.3 * (np.eye(80, k=1) + np.eye(80, k=-1))
     shift = svnn.as_operator(shift, backend=kind)
     y = X[:, :4].sum(1)
-    model = counting(SVNNRegressor(**QUICK, covariance="precomputed", shift=shift).fit(X, y))
+    model = SVNNRegressor(**QUICK, covariance=shift).fit(X, y)
     assert model.operator_.backend == kind
     check(model, X, tmp_path / "model", 1e-5 * y.std())
 
@@ -129,7 +127,7 @@ def test_labels_of_every_kind(classes, iris, tmp_path):
     pytest.importorskip("onnxscript")
     X, y = iris
     X, y = X[y < len(classes)], classes[y[y < len(classes)]]
-    model = counting(SVNNClassifier(**QUICK).fit(X, y))
+    model = SVNNClassifier(**QUICK).fit(X, y)
     model.export(tmp_path / "m.onnx")
     for rows in (X, X[:1]):
         found, about = run_onnx(tmp_path / "m.onnx", rows)
@@ -142,6 +140,21 @@ def test_labels_of_every_kind(classes, iris, tmp_path):
         program = torch.export.load(tmp_path / "m.pt2", extra_files=extra).module()
         np.testing.assert_allclose(run_program(program, X), model.predict_proba(X), atol=1e-5)
         assert json.loads(extra["classes"]) == model.classes_.tolist()
+
+
+def test_a_blend(iris, tmp_path):
+    pytest.importorskip("onnxscript")
+    X, y = iris
+    model = BlendClassifier(SVNNClassifier(**{**QUICK, "members": 4}), random_state=0).fit(X, y)
+    model.blend_.update(dict.fromkeys(model.blend_, 1 / 3))
+    model.export(tmp_path / "m.onnx")
+    for rows in (X, X[:1]):
+        found, _ = run_onnx(tmp_path / "m.onnx", rows)
+        np.testing.assert_allclose(found["probabilities"], model.predict_proba(rows), atol=1e-5)
+        assert found["label"].tolist() == model.predict(rows).tolist()
+    model.export(tmp_path / "m.pt2")
+    program = torch.export.load(tmp_path / "m.pt2").module()
+    np.testing.assert_allclose(run_program(program, X), model.predict_proba(X), atol=1e-5)
 
 
 def test_double_precision_and_what_files_say_of_themselves(tmp_path, capfd):

@@ -231,9 +231,7 @@ def test_stochastic_training(data, resample, covariance):
 def test_resampling_changes_the_training(data):
     X, y = data
     losses = [
-        SVNNRegressor(covariance=RCV(p=0.5), resample=r, **QUICK)
-        .fit(X, y)
-        .history_["train_loss"][-1]
+        SVNNRegressor(covariance=RCV(p=0.5), resample=r, **QUICK).fit(X, y).history_["train_loss"][-1]
         for r in ("fixed", "epoch", "forward", "shift")
     ]
     assert len(set(losses)) == 4
@@ -344,7 +342,9 @@ def test_without_validation_the_training_loss_is_watched(data):
 
 def test_callbacks(data):
     seen = []
-    model = SVNNRegressor(callbacks=[lambda record: seen.append(record) or record["epoch"] == 7], members=2, random_state=0)
+    model = SVNNRegressor(
+        callbacks=[lambda record: seen.append(record) or record["epoch"] == 7], members=2, random_state=0
+    )
     model.fit(*data)
     assert model.n_iter_ == 7 == len(seen)
     assert set(seen[0]) == {"epoch", "train_loss", "valid_loss", "best_loss"}

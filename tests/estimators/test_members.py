@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import copy
 import pickle
+from dataclasses import replace
 
 import numpy as np
 import pytest
@@ -17,10 +18,8 @@ from svnn.estimators._model_file import ModelFileError
 from svnn.nn import SVNN, Members
 from svnn.stability import certificate, network_response
 
-#: Networks of a few epochs predict no better than a constant, and would not count.
-pytestmark = pytest.mark.usefixtures("every_part_counts")
-
-QUICK = {"max_epochs": 4, "members": 3, "blend": False, "device": "cpu", "random_state": 0}
+#: Networks of a few epochs predict no better than a constant, and would be shrunk to it.
+QUICK = {"max_epochs": 4, "members": 3, "shrink": False, "device": "cpu", "random_state": 0}
 
 
 @pytest.fixture(scope="module")
@@ -45,22 +44,10 @@ def classifier(data):
     return SVNNClassifier(**QUICK | {"max_epochs": 20}).fit(X, targets(SVNNClassifier, y))
 
 
-@pytest.fixture(scope="module")
-def blended(data):
-    """Four members with edges, four without, and a linear model, of which all count."""
-    X, rng = data[0], np.random.default_rng(1)
-    target = X[:, 0] + np.sin(2 * X[:, 1]) + np.tanh(X[:, 2] * X[:, 3]) + 0.1 * rng.standard_normal(90)
-    model = SVNNRegressor(**QUICK | {"members": 8, "blend": True, "max_epochs": 30}).fit(X, target)
-    weights = np.array([0.1] * 4 + [0.05] * 4 + [0.4])
-    model.module_.weights.copy_(torch.from_numpy(weights))
-    model.blend_ = {"with edges": 0.4, "without edges": 0.2, "linear": 0.4}
-    return model
-
-
 def alone(model, member):
     """The same estimator with one of its members only."""
     other = copy.copy(model)
-    other.module_ = model.module_.networks[member]
+    other.fitted_ = replace(model.fitted_, module=model.fitted_.networks[member])
     return other
 
 
@@ -71,13 +58,13 @@ def alone(model, member):
 def test_a_single_member_is_a_plain_network(kind, data):
     X, y = data
     assert type(kind(**QUICK | {"members": 1}).fit(X, targets(kind, y)).module_) is SVNN
-    several = kind(**QUICK).fit(X, targets(kind, y)).module_
-    assert type(several) is Members and len(several.networks) == 3
-    assert all(type(member) is SVNN for member in several.networks) and not several.training
+    several = kind(**QUICK).fit(X, targets(kind, y))
+    assert type(several.module_) is Members and len(several.fitted_.networks) == 3
+    assert all(type(member) is SVNN for member in several.fitted_.networks) and not several.module_.training
 
 
 def test_the_default_is_eight_members(data):
-    assert len(SVNNRegressor(max_epochs=1).fit(*data).module_.networks) == 8
+    assert len(SVNNRegressor(max_epochs=1).fit(*data).fitted_.networks) == 8
 
 
 @pytest.mark.parametrize("members", [0, -1, 1.5, None, "auto"])
@@ -96,23 +83,12 @@ def test_predictions_are_the_mean_of_the_members(regressor, data):
     assert (single.std(0) > 1e-3).all()  # they are not the same
 
 
-def test_predictions_of_a_blend_are_the_weighted_mean_of_its_parts(blended, data):
-    X, _ = data
-    single = np.stack([alone(blended, i).predict(X) for i in range(8)])
-    linear = blended._targets.decode(blended._output(X)[-1])
-    expected = 0.1 * single[:4].sum(0) + 0.05 * single[4:].sum(0) + 0.4 * linear
-    np.testing.assert_allclose(blended.predict(X), expected, rtol=1e-10)
-    Z = blended._standardizer(X[..., None])[..., 0]
-    by_hand = Z @ blended.module_.linear_weight.numpy().T + blended.module_.linear_bias.numpy()
-    np.testing.assert_allclose(linear, blended._targets.decode(by_hand), rtol=1e-10)
-
-
 def test_probabilities_are_the_mean_of_the_members(classifier, data):
     X, _ = data
     single = np.stack([alone(classifier, i).predict_proba(X) for i in range(3)])
     np.testing.assert_allclose(classifier.predict_proba(X), single.mean(0), rtol=1e-8)
     np.testing.assert_allclose(classifier.predict_proba(X).sum(1), 1)
-    logits = np.stack([alone(classifier, i)._output(X)[0] for i in range(3)])
+    logits = np.stack([alone(classifier, i)._outputs(X)[0] for i in range(3)])
     odds = np.exp(logits)
     np.testing.assert_allclose(single, odds / odds.sum(-1, keepdims=True), rtol=1e-8)
     np.testing.assert_array_equal(classifier.predict(X), classifier.classes_[single.mean(0).argmax(1)])
@@ -127,28 +103,24 @@ def test_embeddings_lie_side_by_side(name, data, request):
     np.testing.assert_allclose(found, expected, rtol=1e-8, atol=1e-10)
 
 
-@pytest.mark.parametrize("name", ["regressor", "blended"])
-def test_rows_do_not_depend_on_the_rows_beside_them(name, data, monkeypatch, request):
-    X, model = data[0], request.getfixturevalue(name)
-    expected = model.predict(X, return_std=True)
-    monkeypatch.setattr("svnn.estimators._network_estimator._PREDICT_VALUES", 6 * 8 * 7)
-    for found, whole in zip(model.predict(X, return_std=True), expected, strict=True):
+def test_rows_do_not_depend_on_the_rows_beside_them(regressor, data, monkeypatch):
+    X, expected = data[0], regressor.predict(data[0], return_std=True)
+    monkeypatch.setattr("svnn.estimators._evaluate._PREDICT_VALUES", 6 * 8 * 7)
+    for found, whole in zip(regressor.predict(X, return_std=True), expected, strict=True):
         np.testing.assert_allclose(found, whole, rtol=1e-10)
-    np.testing.assert_allclose(model.predict(X[5:6]), expected[0][5:6], rtol=1e-10)
+    np.testing.assert_allclose(regressor.predict(X[5:6]), expected[0][5:6], rtol=1e-10)
 
 
-@pytest.mark.parametrize("members", [3, 8])  # without and with a blend
 @pytest.mark.parametrize("kind", [SVNNRegressor, SVNNClassifier])
-def test_the_same_seed_gives_the_same_numbers(kind, members, data):
+def test_the_same_seed_gives_the_same_numbers(kind, data):
     X, y = data
-    options = QUICK | {"members": members, "blend": members == 8}
-    models = [kind(**options | {"random_state": seed}).fit(X, targets(kind, y)) for seed in (0, 0, 1)]
+    models = [kind(**QUICK | {"random_state": seed}).fit(X, targets(kind, y)) for seed in (0, 0, 1)]
     for a, b, c in zip(*(model.module_.parameters() for model in models), strict=True):
         assert torch.equal(a, b) and not torch.equal(a, c)
     for a, b in zip(*(model.module_.state_dict().values() for model in models[:2]), strict=True):
         assert torch.equal(a, b)
-    assert models[0].history_ == models[1].history_ and models[0].blend_ == models[1].blend_
-    assert ("linear" in models[0].blend_) == (members == 8)
+    assert models[0].history_ == models[1].history_
+    np.testing.assert_array_equal(models[0].out_of_fold_, models[1].out_of_fold_)
 
 
 @pytest.mark.parametrize(
@@ -157,7 +129,7 @@ def test_the_same_seed_gives_the_same_numbers(kind, members, data):
 def test_members_differ_in_all_ways_to_train(options, data):
     model = SVNNRegressor(**QUICK | {"max_epochs": 30} | options).fit(*data)
     for name, *values in zip(
-        model.module_.networks[0].state_dict(), *(m.state_dict().values() for m in model.module_.networks), strict=True
+        model.fitted_.networks[0].state_dict(), *(m.state_dict().values() for m in model.fitted_.networks), strict=True
     ):
         if values[0].is_floating_point():
             assert not torch.equal(values[0], values[1]) and not torch.equal(values[1], values[2]), name
@@ -173,14 +145,12 @@ def test_losses_are_means_over_members(data):
 # -- copies of a model --------------------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize("name", ["regressor", "classifier", "blended"])
+@pytest.mark.parametrize("name", ["regressor", "classifier"])
 def test_a_stored_model_is_the_same_to_the_last_bit(name, data, tmp_path, request):
     X, model = data[0], request.getfixturevalue(name)
     model.save(tmp_path / "model.safetensors")
     again = load(tmp_path / "model.safetensors", device="cpu")
-    n_members = len(model.module_.networks)
-    assert type(again.module_) is Members and len(again.module_.networks) == n_members and not again.module_.training
-    assert again.blend_ == model.blend_ and torch.equal(again.module_.weights, model.module_.weights)
+    assert type(again.module_) is Members and len(again.fitted_.networks) == 3 and not again.module_.training
     np.testing.assert_array_equal(again.predict(X), model.predict(X))
     np.testing.assert_array_equal(again.embed(X), model.embed(X))
     if name == "classifier":
@@ -202,7 +172,7 @@ def test_a_file_with_another_number_of_members_is_damaged(members, regressor, tm
         load(path, device="cpu")
 
 
-@pytest.mark.parametrize("name", ["regressor", "classifier", "blended"])
+@pytest.mark.parametrize("name", ["regressor", "classifier"])
 def test_a_pickled_model_is_the_same(name, data, request):
     X, model = data[0], request.getfixturevalue(name)
     again = pickle.loads(pickle.dumps(model))
@@ -255,7 +225,7 @@ def test_the_certificate_of_members_is_above_the_truth_and_the_mean_of_theirs(us
     X, C = X[:15], model.covariance_
 
     def outputs(each):
-        return each.predict(X)[:, None] if kind is SVNNRegressor else each._output(X).mean(0)
+        return each.predict(X)[:, None] if kind is SVNNRegressor else each._outputs(X).mean(0)
 
     for trial in range(8):
         C_hat = np.where(abs(C) > rng.uniform(0.1, 0.6), C, 0.0) if trial % 2 else C + 0.1 * symmetric(rng, 6)
@@ -268,21 +238,7 @@ def test_the_certificate_of_members_is_above_the_truth_and_the_mean_of_theirs(us
         assert bound.output == float(bound) == bound.per_sample.max()
         assert [member.output for member in bound.members] == pytest.approx([s.output for s in single])
         assert bound.embedding == pytest.approx(np.linalg.norm([s.embedding for s in single]))
-        assert not single[0].members and "the weighted mean over members" in str(bound)
-
-
-def test_the_certificate_of_a_blend_is_the_weighted_mean_of_its_members(blended, data, rng):
-    """Those without edges do not move, nor does the linear model."""
-    X, C = data[0][:15], np.array(blended.covariance_)
-    for _ in range(4):
-        C_hat = C + 0.1 * symmetric(rng, 6)
-        bound = certificate(blended, C, C_hat, X)
-        single = [certificate(alone(blended, i), C, C_hat, X) for i in range(8)]
-        expected = 0.1 * np.sum([s.per_sample for s in single[:4]], axis=0)
-        np.testing.assert_allclose(bound.per_sample, expected, rtol=1e-6)
-        assert all(s.output <= 1e-9 * bound.output for s in single[4:])
-        moved = abs(blended.on(C_hat).predict(X) - blended.predict(X))
-        assert (moved > 0).all() and (moved <= bound.per_sample).all()
+        assert not single[0].members and "mean over members" in str(bound)
 
 
 def test_the_certificate_of_members_for_all_signals_of_a_norm(regressor, rng):
@@ -293,7 +249,7 @@ def test_the_certificate_of_members_for_all_signals_of_a_norm(regressor, rng):
     assert bound.output == pytest.approx(np.mean(single), rel=1e-6) and bound.per_sample is None
     Z = rng.standard_normal((100, 6))
     Z *= 2 / np.linalg.norm(Z, axis=1, keepdims=True)
-    X = regressor._standardizer.inverse(Z[..., None])[..., 0]
+    X = regressor.fitted_.standardizer.inverse(Z[..., None])[..., 0]
     assert abs(regressor.on(C_hat).predict(X) - regressor.predict(X)).max() <= bound.output
     assert bound.failure_probability <= 3e-10
 

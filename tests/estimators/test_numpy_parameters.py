@@ -9,10 +9,10 @@ from sklearn.base import clone
 from estimators.families import CLASSIFIERS, REGRESSORS, each
 from svnn import SVNNRegressor, load
 
-WHOLE = ("order", "heads", "max_epochs", "patience", "batch_size", "cache_bytes", "verbose", "random_state")
+WHOLE = ("order", "members", "heads", "max_epochs", "patience", "batch_size", "verbose", "random_state")
 WHOLE += ("n_components", "n_neighbors", "max_observations")
-REAL = ("dropout", "node_dropout", "lr", "weight_decay", "tol", "averaging", "validation_fraction")
-TRUTH = ("batch_norm", "standardize")
+REAL = ("dropout", "node_dropout", "lr", "weight_decay", "validation_fraction")
+TRUTH = ("batch_norm", "standardize", "shrink", "warm_start")
 SIZES = ("hidden", "mlp")
 
 
@@ -42,7 +42,7 @@ KINDS = {
     ("model", "kind"),
     [
         pytest.param(*parameter.values, kind, id=f"{parameter.id}-{kind}")
-        for place, parameter in enumerate(each(REGRESSORS) + each(CLASSIFIERS))
+        for place, parameter in enumerate(each(REGRESSORS, "blend") + each(CLASSIFIERS, "blend"))
         for kind in (KINDS if place == 0 else list(KINDS)[place % 3 :][:1])
     ],
 )
@@ -89,7 +89,7 @@ def test_sizes_that_are_none_are_named(name, sizes, data):
 
 
 @pytest.mark.parametrize(
-    "name", ["order", "heads", "max_epochs", "patience", "batch_size", "cache_bytes", "verbose", *REAL, *TRUTH]
+    "name", ["order", "members", "heads", "max_epochs", "patience", "batch_size", "verbose", *REAL, *TRUTH]
 )
 def test_values_that_are_no_parameters_are_named(name, data):
     for value in (np.array([1, 2]), np.array(["a"]), np.nan, "1", [1], 1j):
@@ -97,14 +97,19 @@ def test_values_that_are_no_parameters_are_named(name, data):
             SVNNRegressor(max_epochs=2).set_params(**{name: value}).fit(*data)
 
 
-@pytest.mark.parametrize("name", ["use", "resample", "activation", "readout", "loss", "device", "random_state"])
+@pytest.mark.parametrize(
+    "name",
+    [
+        *("use", "resample", "covariance_per", "schedule", "activation", "readout", "loss", "device", "random_state"),
+    ],
+)
 def test_words_that_are_none_are_named(name, data):
     for value in (np.array(["a", "b"]), ["relu"], {}, 1.5, np.nan):
         with pytest.raises(ValueError, match=f"{name} must"):
             SVNNRegressor(max_epochs=2).set_params(**{name: value}).fit(*data)
 
 
-@pytest.mark.parametrize("name", [*REAL, "cache_bytes"])
+@pytest.mark.parametrize("name", REAL)
 def test_numbers_without_end_are_named(name, data):
     for value in (np.inf, -np.inf, np.nan, np.float32("nan")):
         with pytest.raises(ValueError, match=f"{name} must"):

@@ -9,18 +9,17 @@ import torch
 
 from svnn import RCV, HardThreshold, SampleCovariance, SVNNRegressor, as_operator
 
-#: Networks of a few epochs predict no better than a constant, and would not count.
-pytestmark = pytest.mark.usefixtures("every_part_counts")
-
-QUICK = {"members": 2, "max_epochs": 20, "hidden": (8, 8), "random_state": 0}
+#: Networks of a few epochs predict no better than a constant, and would be shrunk to it.
+QUICK = {"members": 2, "max_epochs": 5, "hidden": (8, 8), "shrink": False, "random_state": 0}
 
 
-@pytest.fixture
-def X(rng):
+@pytest.fixture(scope="module")
+def X():
+    rng = np.random.default_rng(0)
     return rng.standard_normal((100, 1)) + rng.standard_normal((100, 68))
 
 
-@pytest.fixture
+@pytest.fixture(scope="module")
 def model(X):
     return SVNNRegressor(readout="mean", use="covariance", **QUICK).fit(X, X.mean(1))
 
@@ -35,7 +34,7 @@ def test_the_filters_stay_the_same_on_another_matrix(model, X):
     C = model.covariance_
     other = model.on(2 * C)
     scale = model.operator_.scale
-    x = torch.tensor(model._standardizer(X[..., None]), dtype=torch.float32)
+    x = torch.tensor(model.fitted_.standardizer(X[..., None]), dtype=torch.float32)
     with torch.no_grad():
         expected = model.module_.embed(x, as_operator(2 * C).normalized(scale)).numpy()
     np.testing.assert_allclose(other.embed(X), expected, rtol=1e-4, atol=1e-5)
@@ -55,7 +54,7 @@ def test_transfer_to_another_number_of_features(model, rng):
     assert other.n_features_in_ == 30
     assert other.predict(Y).shape == (50,)
     assert other.operator_.norm() == pytest.approx(1, rel=1e-4)
-    np.testing.assert_allclose(other._standardizer.mean[:, 0], Y.mean(0))
+    np.testing.assert_allclose(other.fitted_.standardizer.mean[:, 0], Y.mean(0))
     Z = (Y - Y.mean(0)) / Y.std(0)
     with pytest.warns(UserWarning, match=r"68 features do not apply to 30: features have to come standardised.*X="):
         given = model.on(np.cov(Z.T, ddof=0))  # a matrix alone
@@ -73,7 +72,7 @@ def test_other_readouts_do_not_transfer(X, readout):
 
 
 def test_estimators_fitted_or_not(model, X):
-    Z = model._standardizer(X[..., None])[..., 0]
+    Z = model.fitted_.standardizer(X[..., None])[..., 0]
     fitted = SampleCovariance().fit(Z)
     a = model.on(fitted).predict(X)
     np.testing.assert_allclose(model.on(SampleCovariance(), X=X).predict(X), a, rtol=1e-3, atol=1e-4)

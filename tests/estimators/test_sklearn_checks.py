@@ -1,4 +1,4 @@
-"""scikit-learn's own checks, on quick settings of both estimators."""
+"""scikit-learn's own checks, on quick settings of the estimators."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ from sklearn.utils.estimator_checks import parametrize_with_checks
 
 from svnn import SVNNClassifier, SVNNRegressor
 
-QUICK = {"max_epochs": 30, "hidden": (8,), "random_state": 0}
+QUICK = {"members": 2, "max_epochs": 30, "hidden": (8,), "random_state": 0}
 
 #: Checks that cannot hold for a network trained by stochastic gradients with a held-out part.
 EXPECTED_FAILURES = {

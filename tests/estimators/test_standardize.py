@@ -3,7 +3,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from svnn.estimators._training_data import Standardizer
+from svnn.estimators._units import Standardizer
 
 
 @pytest.mark.parametrize("dtype", [np.float32, np.float64])

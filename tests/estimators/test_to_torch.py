@@ -12,14 +12,14 @@ from itertools import cycle
 import numpy as np
 import pytest
 import torch
+from sklearn.ensemble import RandomForestRegressor
 
 from inspected_models import QUICK, REGRESSORS, numbers, signals
-from svnn import ACV, HardThreshold, SVNNClassifier, SVNNRegressor, load
+from svnn import ACV, BlendClassifier, BlendRegressor, HardThreshold, SVNNClassifier, SVNNRegressor, load
 from svnn.covariance._resolve import NAMES
-from svnn.estimators import _plain_shift
-from svnn.estimators._plain_shift import DenseProduct, LowRankProduct, Powers, SparseProduct, StackedShifts, plain_shift
-from svnn.nn import Members
-from svnn.operators import as_operator, from_data
+from svnn.estimators._export import plain_module
+from svnn.estimators._linear import LinearClassifier, LinearRegressor
+from svnn.nn import _powers
 
 #: Networks of a few epochs predict no better than a constant, and would not count.
 pytestmark = pytest.mark.usefixtures("every_part_counts")
@@ -28,19 +28,11 @@ MODELS = {
     **REGRESSORS,
     "deep": {"hidden": (5, 4, 3), "batch_norm": True, "use": "covariance", "order": 3},
     "every shift drawn": {"covariance": ACV(density=0.5), "resample": "shift"},
-    "no blend": {"blend": False, "members": 3},
+    "three members": {"members": 3},
     "linear head": {"mlp": (), "heads": 2},
     "two heads": {"mlp": (6, 5)},
     **{f"with {name}": {"activation": name} for name in ("leaky_relu", "elu", "gelu", "tanh", "identity")},
 }
-
-
-def counting(model):
-    """Let all parts of a fitted model count, whatever their weights: parts of weight zero are left out."""
-    if isinstance(model.module_, Members):
-        n = len(model.module_.weights)
-        model.module_.weights.copy_(torch.arange(1, n + 1) / (n * (n + 1) / 2))
-    return model
 
 
 def outputs(model, X, dtype=torch.float64):
@@ -50,9 +42,9 @@ def outputs(model, X, dtype=torch.float64):
 #: Every other model has one value a node, the others three.
 @pytest.mark.parametrize(("options", "n_values"), [*zip(MODELS.values(), cycle([3, None]), strict=False)], ids=MODELS)
 def test_predictions_are_those_of_the_model(options, n_values):
-    X = signals(n_samples=260, n_values=n_values)  # of which enough are held out to blend
+    X = signals(n_samples=260, n_values=n_values)
     y = numbers(X)
-    model = counting(SVNNRegressor(**{**QUICK, "max_epochs": 3, **options}).fit(X, y))
+    model = SVNNRegressor(**{**QUICK, "max_epochs": 3, **options}).fit(X, y)
     expected, spread = model.predict(X), y.std()
     np.testing.assert_allclose(outputs(model, X), expected, rtol=0, atol=1e-9 * spread)
     single = outputs(model, X, torch.float32)
@@ -65,7 +57,7 @@ def test_predictions_on_every_covariance():
     X = signals(n_samples=260)
     y = numbers(X)
     for covariance in NAMES:
-        model = counting(SVNNRegressor(**{**QUICK, "max_epochs": 2}, covariance=covariance).fit(X, y))
+        model = SVNNRegressor(**{**QUICK, "max_epochs": 2}, covariance=covariance).fit(X, y)
         np.testing.assert_allclose(outputs(model, X), model.predict(X), rtol=0, atol=1e-9 * y.std(), err_msg=covariance)
         single = outputs(model, X, torch.float32)
         np.testing.assert_allclose(single, model.predict(X), rtol=0, atol=1e-5 * y.std(), err_msg=covariance)
@@ -74,7 +66,7 @@ def test_predictions_on_every_covariance():
 @pytest.mark.parametrize("members", [1, 4])
 def test_probabilities_are_those_of_the_model(iris, members):
     X, y = iris
-    model = counting(SVNNClassifier(**{**QUICK, "members": members, "max_epochs": 20}).fit(X, y))
+    model = SVNNClassifier(**{**QUICK, "members": members, "max_epochs": 20}).fit(X, y)
     found = outputs(model, X)
     np.testing.assert_allclose(found, model.predict_proba(X), atol=1e-9)
     np.testing.assert_array_equal(model.classes_[found.argmax(1)], model.predict(X))
@@ -118,27 +110,69 @@ def test_a_loaded_model(tmp_path):
     np.testing.assert_array_equal(outputs(load(tmp_path / "m.safetensors"), X), outputs(model, X))
 
 
-# -- what is left out, and how shifts are stored ----------------------------------------------------
+# -- linear models and blends -----------------------------------------------------------------------
 
 
-def fitted_blend():
-    X = signals(n_samples=260)
-    model = SVNNRegressor(**{**QUICK, "members": 4}).fit(X, numbers(X))
-    assert isinstance(model.module_, Members) and len(model.module_.weights) == 5
-    return model, X
+@pytest.mark.parametrize("n_values", [None, 2])
+def test_linear_models(n_values):
+    X = signals(n_values=n_values)
+    y = numbers(X)
+    for targets in (y, y[:, None], np.stack([y, X.reshape(len(X), -1)[:, 1]], 1)):
+        model = LinearRegressor().fit(X, targets)
+        np.testing.assert_allclose(plain_module(model, torch.float64)(torch.as_tensor(X)), model.predict(X), atol=1e-9)
+    model = LinearClassifier().fit(X, y > y.mean())
+    np.testing.assert_allclose(
+        plain_module(model, torch.float64)(torch.as_tensor(X)), model.predict_proba(X), atol=1e-9
+    )
 
 
-@pytest.mark.parametrize(
-    "weights", [[0, 0, 0.5, 0.1, 0.4], [0.5, 0.1, 0, 0, 0.4], [0, 0, 0, 0, 1], [0.5, 0.5, 0, 0, 0]]
-)
-def test_parts_that_do_not_count_are_left_out(weights):
-    model, X = fitted_blend()
-    model.module_.weights.copy_(torch.tensor(weights))
-    module = model.to_torch(torch.float64)
-    np.testing.assert_allclose(module(torch.as_tensor(X)).numpy(), model.predict(X), atol=1e-8)
-    names = " ".join(module.state_dict())
-    assert ("matrices" in names) == any(weights[:2])  # members without edges need no shift
-    assert ("linear" in names) == bool(weights[-1]) and ("network" in names) == any(weights[:-1])
+WEIGHTS = [(0.5, 0.1, 0.4), (0.6, 0, 0.4), (0, 0.6, 0.4), (0, 0, 1), (0.5, 0.5, 0)]
+
+
+@pytest.fixture(scope="module", params=["numbers", "labels"])
+def blend(request):
+    X = signals(n_samples=120)
+    y = numbers(X)
+    if request.param == "numbers":
+        return BlendRegressor(SVNNRegressor(**{**QUICK, "members": 4}), random_state=0).fit(X, y), X
+    y = np.digitize(y, np.quantile(y, [0.3, 0.7]))
+    return BlendClassifier(SVNNClassifier(**{**QUICK, "members": 4}), random_state=0).fit(X, y), X
+
+
+@pytest.mark.parametrize("weights", WEIGHTS)
+def test_blends_without_the_parts_that_do_not_count(blend, weights):
+    model, X = blend
+    model.blend_.update(zip(model.blend_, weights, strict=True))
+    expected = getattr(model, "predict_proba", model.predict)(X)
+    np.testing.assert_allclose(outputs(model, X), expected, atol=1e-8)
+    names = " ".join(model.to_torch().state_dict())
+    assert ("matrices" in names) == bool(weights[0])  # members without edges need no shift
+    assert names.count(".scale") == sum(weight > 0 for weight in weights)
+
+
+def test_a_part_that_cannot_be_exported_is_named():
+    X = signals()
+    model = BlendRegressor([("network", SVNNRegressor(**QUICK)), ("forest", RandomForestRegressor(5))], random_state=0)
+    model.fit(X, numbers(X))
+    model.blend_.update(network=0.5, forest=0.5)
+    with pytest.raises(ValueError, match="the part 'forest' is a RandomForestRegressor, which cannot be exported"):
+        model.to_torch()
+    model.blend_.update(network=1.0, forest=0.0)
+    np.testing.assert_allclose(outputs(model, X), model.predict(X), atol=1e-8)
+
+
+def test_a_blend_whose_rows_have_matrices():
+    X = signals()
+    model = BlendRegressor(SVNNRegressor(**{**QUICK, "members": 4}), random_state=0)
+    rng = np.random.default_rng(0)
+    C = np.array([np.cov(rng.standard_normal((7, 20))) for _ in X])
+    model.fit(X, numbers(X), shift=C)
+    model.blend_.update(dict.fromkeys(model.blend_, 1 / 3))
+    found = model.to_torch(torch.float64)(torch.as_tensor(X), torch.as_tensor(C))
+    np.testing.assert_allclose(found, model.predict(X, shift=C), atol=1e-8)
+
+
+# -- how shifts are stored --------------------------------------------------------------------------
 
 
 def test_the_shift_of_several_layers_is_stored_once():
@@ -147,64 +181,12 @@ def test_the_shift_of_several_layers_is_stored_once():
     assert sum("matrices" in name for name in model.to_torch().state_dict()) == 1
 
 
-def random_matrix(n, density=1.0):
-    rng = np.random.default_rng(n)
-    A = rng.standard_normal((n, n)) * (rng.random((n, n)) < density)
-    return A + A.T + 3 * np.eye(n)
-
-
-def filtered(shift, x, weight):
-    return shift.module(x) @ shift.rewritten(weight).flatten(0, 1)
-
-
-@pytest.mark.parametrize("kind", ["stacked", "dense", "csr", "lowrank", "signed lowrank"])
-@pytest.mark.parametrize("order", [0, 1, 4])
-def test_every_shift_is_the_operator(kind, order, monkeypatch):
-    monkeypatch.setattr(_plain_shift, "DENSE_NODES", 10)
-    monkeypatch.setattr(_plain_shift, "STACKED_VALUES", 10_000 if kind == "stacked" else -1)
-    rng = np.random.default_rng(0)
-    if kind == "lowrank":
-        operator, expected = from_data(rng.standard_normal((5, 30))), LowRankProduct
-    elif kind == "signed lowrank":
-        U = np.linalg.qr(rng.standard_normal((30, 4)))[0]
-        operator, expected = as_operator((U * [2, 1, -1, -3]) @ U.T, backend="lowrank"), LowRankProduct
-    else:
-        C = random_matrix(30, 0.02 if kind == "csr" else 1.0)
-        operator = as_operator(C, backend="csr" if kind == "csr" else "dense")
-        expected = SparseProduct if kind == "csr" else DenseProduct
-    shift = plain_shift(operator, order, operator.to_dense().numpy())
-    assert isinstance(shift.module, StackedShifts if kind == "stacked" else Powers)
-    assert kind == "stacked" or isinstance(shift.module.product, expected)
-    x = torch.from_numpy(rng.standard_normal((4, 30, 2)))
-    weight = torch.from_numpy(rng.standard_normal((order + 1, 2, 3)))
-    wanted = operator.filter(x, weight)
-    torch.testing.assert_close(filtered(shift, x, weight), wanted, rtol=0, atol=1e-9 * float(wanted.abs().max()))
-    assert shift.module(x).abs().max() < 100  # whatever the size of the matrix
-
-
-def test_sparse_matrices_that_are_small_or_full_are_stored_dense(monkeypatch):
-    small, full = (random_matrix(50, density) for density in (0.02, 0.4))
-    assert isinstance(plain_shift(as_operator(small, backend="csr"), 2, small).module, StackedShifts)
-    monkeypatch.setattr(_plain_shift, "DENSE_NODES", 10)
-    assert isinstance(plain_shift(as_operator(small, backend="csr"), 2, small).module, Powers)
-    assert isinstance(plain_shift(as_operator(full, backend="csr"), 2, full).module, StackedShifts)
-
-
-@pytest.mark.parametrize("C", [np.eye(4), np.zeros((4, 4)), np.diag([1.0, 1, 1, 1 + 1e-12]), np.array([[2.0]])])
-def test_matrices_without_a_spread_of_eigenvalues(C):
-    operator = as_operator(C)
-    shift = plain_shift(operator, 2, C)
-    x = torch.arange(len(C), dtype=torch.float64).add(1)[None, :, None]
-    weight = torch.tensor([0.5, -2.0, 1.5], dtype=torch.float64)[:, None, None]
-    torch.testing.assert_close(filtered(shift, x, weight), operator.filter(x, weight))
-
-
 def test_orthonormal_polynomials_keep_the_digits_that_powers_lose(monkeypatch):
     """The plain reference is a filter of powers: in single precision predictions lose more than one digit with it."""
     X = signals()
-    model = SVNNRegressor(**QUICK, blend=False).fit(X, numbers(X))
+    model = SVNNRegressor(**QUICK).fit(X, numbers(X))
     error = abs(outputs(model, X, torch.float32) - model.predict(X)).max()
-    monkeypatch.setattr(_plain_shift, "STACKED_VALUES", -1)
+    monkeypatch.setattr(_powers, "STACKED_VALUES", -1)
     np.testing.assert_allclose(outputs(model, X), model.predict(X), atol=1e-8)
     assert abs(outputs(model, X, torch.float32) - model.predict(X)).max() > 10 * error
 

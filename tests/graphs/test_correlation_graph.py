@@ -190,7 +190,7 @@ def test_a_failure_leaves_no_file(tmp_path, monkeypatch):
     def stop(self):
         raise KeyboardInterrupt
 
-    monkeypatch.setattr(writer.EdgeWriter, "_write", stop)
+    monkeypatch.setattr(files.EdgeWriter, "_write", stop)
     for out in ("edges.parquet", "edges.csv", "edges"):
         with pytest.raises(KeyboardInterrupt):
             correlation_graph(data(n=20), threshold=0.1, out=tmp_path / out)

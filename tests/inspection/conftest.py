@@ -7,8 +7,8 @@ import pytest
 from sklearn.utils import Bunch
 
 from blended import every_part_counts
-from inspected_models import QUICK, REGRESSORS, numbers, signals
-from svnn import BlendClassifier, BlendRegressor, SVNNClassifier, SVNNRegressor
+from inspected_models import QUICK, REGRESSORS, blend, network_in, numbers, signals
+from svnn import BlendClassifier, SVNNClassifier
 
 
 @pytest.fixture(autouse=True)
@@ -21,7 +21,7 @@ def parts():
 def fitted(kind):
     X = (signals() - 5) / 10 if kind == "not standardised" else signals()
     with every_part_counts():
-        model = BlendRegressor(SVNNRegressor(**QUICK | REGRESSORS[kind])).fit(X, numbers(X))
+        model = blend(**REGRESSORS[kind]).fit(X, numbers(X))
     return Bunch(X=X, y=numbers(X), model=model, kind=kind)
 
 
@@ -38,8 +38,8 @@ def default():
 @pytest.fixture(scope="package")
 def sparse():
     """A model on a path of nodes, stored as a sparse operator."""
-    found = fitted("precomputed")
-    assert np.count_nonzero(found.model.parts_["with edges"].covariance_) == 19
+    found = fitted("given matrix")
+    assert np.count_nonzero(network_in(found.model).covariance_) == 19
     return found
 
 

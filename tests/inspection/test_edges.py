@@ -7,8 +7,8 @@ import pytest
 import scipy.sparse as sp
 import torch
 
-from inspected_models import QUICK, N, signals
-from svnn import SVNNClassifier, SVNNRegressor
+from inspected_models import QUICK, N, blend, network_in, signals
+from svnn import BlendClassifier, SVNNClassifier, SVNNRegressor
 from svnn.inspection import edge_contributions
 
 
@@ -19,8 +19,8 @@ def without(C, i, j):
 
 
 def matrix(model):
-    use = model._as_trained("use")
-    return model.covariance_estimator_.precision_ if use == "precision" else model.covariance_
+    network = network_in(model)
+    return network.covariance_estimator_.precision_ if network.use == "precision" else network.covariance_
 
 
 def test_every_edge_against_a_prediction_without_it(regression):
@@ -41,10 +41,11 @@ def test_every_edge_against_a_prediction_without_it(regression):
 
 def test_several_values_classes_and_small_batches(monkeypatch):
     X = signals(n_values=2)
-    model = SVNNClassifier(**QUICK | {"use": "covariance", "hidden": (4, 3)}).fit(X, X[:, 0, 0] > 5)
+    model = BlendClassifier(SVNNClassifier(**QUICK | {"use": "covariance", "hidden": (4, 3)}))
+    model.fit(X, X[:, 0, 0] > 5)
     whole = edge_contributions(model, X)
     i, j = whole.edges[2]
-    expected = model.predict_proba(X) - model.on(without(model.covariance_, i, j)).predict_proba(X)
+    expected = model.predict_proba(X) - model.on(without(matrix(model), i, j)).predict_proba(X)
     np.testing.assert_allclose(whole.contributions[:, 2], expected, atol=1e-9)
     monkeypatch.setattr("svnn.inspection._fitted._VALUES", 500)
     small = edge_contributions(model, X)
@@ -61,19 +62,19 @@ def test_small_batches_of_logarithms(monkeypatch, default):
 
 def test_edges_of_the_logarithm_itself(default):
     X = default.X
-    model = SVNNRegressor(**QUICK | {"blend": False}).fit(X, default.y)
+    model = SVNNRegressor(**QUICK | {"shrink": False}).fit(X, default.y)
     found = edge_contributions(model, X, of="shift", edges=[(0, 1)])
     log = model.operator_.to_dense().numpy()
     assert found.weights[0] == pytest.approx(log[0, 1])
-    other = SVNNRegressor(**QUICK | {"use": "covariance", "blend": False}).fit(X, default.y)
+    other = SVNNRegressor(**QUICK | {"use": "covariance", "shrink": False}).fit(X, default.y)
     other = other.on(without(log, 0, 1) * other.operator_.scale)
-    other.module_, other._standardizer, other._targets = model.module_, model._standardizer, model._targets
+    other.fitted_ = model.fitted_
     np.testing.assert_allclose(found.contributions[:, 0], model.predict(X) - other.predict(X), atol=1e-4)
     assert abs(found.contributions).max() > 0.1
 
 
 def test_a_sparse_operator(sparse):
-    stored = sparse.model.on(sp.csr_array(sparse.model.covariance_))
+    stored = sparse.model.on(sp.csr_array(matrix(sparse.model)))
     found, expected = (edge_contributions(model, sparse.X) for model in (stored, sparse.model))
     assert found.edges.tolist() == [[i, i + 1] for i in range(N - 1)]
     np.testing.assert_allclose(found.contributions, expected.contributions, atol=1e-6)
@@ -82,7 +83,7 @@ def test_a_sparse_operator(sparse):
 def test_the_largest_edges_and_edges_by_name(default):
     import pandas as pd
 
-    model = SVNNRegressor(**QUICK).fit(pd.DataFrame(default.X, columns=list("abcdefg")), default.y)
+    model = blend().fit(pd.DataFrame(default.X, columns=list("abcdefg")), default.y)
     X = pd.DataFrame(default.X, columns=list("abcdefg"))
     whole, three = edge_contributions(model, X), edge_contributions(model, X, edges=3)
     order = np.argsort(-abs(whole.weights))[:3]

@@ -7,10 +7,13 @@ import pytest
 import scipy.sparse as sp
 import torch
 from sklearn.exceptions import ConvergenceWarning
+from sklearn.tree import DecisionTreeRegressor
 
-from inspected_models import QUICK, N, numbers, signals
-from svnn import SVNNClassifier, SVNNRegressor
-from svnn.inspection import _integrated_gradients, feature_contributions
+from inspected_models import QUICK, N, blend, network_in, numbers, signals
+from svnn import BlendRegressor, SVNNClassifier, SVNNRegressor
+from svnn.estimators._linear import LinearRegressor
+from svnn.inspection import _features, feature_contributions
+from svnn.inspection._fitted import standardizer_of
 
 EXACT = {"rtol": 1e-9, "atol": 1e-9}
 
@@ -27,7 +30,7 @@ def test_contributions_add_up_to_the_prediction(regression):
 
 def test_the_baseline_is_the_mean_of_the_training_data(default):
     model, X = default.model, default.X
-    mean = model._standardizer.mean[:, 0]
+    mean = standardizer_of(model).mean[:, 0]
     found = feature_contributions(model, X)
     np.testing.assert_allclose(found.baseline, model.predict(mean[None])[0], **EXACT)
     again = feature_contributions(model, X, baseline=mean)
@@ -47,7 +50,8 @@ def test_a_smaller_tolerance_changes_little(regression):
     kinks = regression.kind == "relu"
     fine = feature_contributions(regression.model, regression.X, tol=1e-5 if kinks else 1e-9)
     coarse = feature_contributions(regression.model, regression.X, tol=1e-4)
-    assert abs(fine.contributions - coarse.contributions).max() < (3e-3 if kinks else 5e-4) * regression.y.std()
+    change = abs(fine.contributions - coarse.contributions) / regression.y.std()
+    assert change.max() < (2e-2 if kinks else 5e-4) and np.quantile(change, 0.99) < (3e-3 if kinks else 5e-4)
     assert fine.n_points > coarse.n_points > 1
 
 
@@ -57,12 +61,12 @@ def test_a_smaller_tolerance_changes_little(regression):
 )
 def test_one_layer_with_a_linear_head_has_a_closed_form(activation, members, monkeypatch):
     X = signals()
-    options = QUICK | {"mlp": (), "activation": activation, "members": members, "blend": False}
+    options = QUICK | {"mlp": (), "activation": activation, "members": members, "shrink": False}
     model = SVNNRegressor(**options).fit(X, numbers(X))
     exact = feature_contributions(model, X)
     assert exact.n_points == 1
     assert abs(exact.baseline + exact.contributions.sum(1) - model.predict(X)).max() < 1e-7
-    monkeypatch.setattr(_integrated_gradients, "closed_form", lambda outputs, baseline: None)
+    monkeypatch.setattr(_features, "closed_form", lambda outputs, baseline: None)
     by_rule = feature_contributions(model, X, tol=1e-9 if "relu" not in activation else 1e-5)
     assert by_rule.n_points > 1 or activation == "identity"
     bound = 1e-3 if "relu" in activation else 1e-6  # kinks
@@ -72,7 +76,7 @@ def test_one_layer_with_a_linear_head_has_a_closed_form(activation, members, mon
 @pytest.mark.parametrize("options", [{"mlp": (3,)}, {"mlp": (), "hidden": (4, 3)}])
 def test_two_nonlinear_layers_have_no_closed_form(options):
     X = signals()
-    model = SVNNRegressor(**QUICK | options).fit(X, numbers(X))
+    model = blend(**options).fit(X, numbers(X))
     assert feature_contributions(model, X, baseline=X[0]).n_points > 1
 
 
@@ -80,7 +84,7 @@ def test_logits_have_a_closed_form_and_probabilities_do_not(classification, monk
     model, X = classification.model, classification.X
     exact = feature_contributions(model, X, logit=True)
     assert exact.n_points == 1 and feature_contributions(model, X).n_points > 1
-    monkeypatch.setattr(_integrated_gradients, "closed_form", lambda outputs, baseline: None)
+    monkeypatch.setattr(_features, "closed_form", lambda outputs, baseline: None)
     by_rule = feature_contributions(model, X, logit=True, tol=1e-9)
     np.testing.assert_allclose(by_rule.contributions, exact.contributions, atol=1e-7)
 
@@ -88,10 +92,10 @@ def test_logits_have_a_closed_form_and_probabilities_do_not(classification, monk
 @pytest.mark.parametrize("use", ["log", "covariance"])
 def test_a_linear_network_has_weights_times_values(use):
     X = signals()
-    model = SVNNRegressor(**QUICK | {"activation": "identity", "use": use, "mlp": (3,)}).fit(X, numbers(X))
+    model = blend(activation="identity", use=use, mlp=(3,)).fit(X, numbers(X))
     found = feature_contributions(model, X)
     assert found.n_points == 1
-    mean = model._standardizer.mean[:, 0]
+    mean = standardizer_of(model).mean[:, 0]
     weights = model.predict(mean + np.eye(N)) - model.predict(mean[None])
     np.testing.assert_allclose(found.contributions, weights * (X - mean), rtol=1e-6, atol=1e-8)
 
@@ -120,10 +124,44 @@ def test_batches_do_not_change_anything(default, monkeypatch):
     )
 
 
+def test_contributions_of_a_blend_are_the_weighted_sum_of_those_of_its_parts(default):
+    model, X = default.model, default.X
+    found = feature_contributions(model, X)
+    linear = model.parts_["linear"]
+    parts = {
+        name: feature_contributions(part, X).contributions for name, part in model.parts_.items() if part != linear
+    }
+    parts["linear"] = linear.coef_ * (X - standardizer_of(model).mean[:, 0])
+    expected = sum(model.blend_[name] * part for name, part in parts.items())
+    np.testing.assert_allclose(found.contributions, expected, atol=1e-4 * default.y.std())
+
+
+def test_a_blend_of_linear_models_and_of_other_units():
+    X = signals()
+    parts = [("network", SVNNRegressor(**QUICK, standardize=False)), ("linear", LinearRegressor())]
+    model = BlendRegressor(parts, random_state=0).fit(X / 10, numbers(X))
+    for baseline in (None, X[0] / 10):
+        found = feature_contributions(model, X / 10, baseline=baseline)
+        np.testing.assert_allclose(found.prediction, model.predict(X / 10), **EXACT)
+        assert abs(found.baseline + found.contributions.sum(1) - found.prediction).max() < 1e-4 * numbers(X).std()
+    alone = BlendRegressor([("linear", LinearRegressor())]).fit(X, numbers(X))
+    found, linear = feature_contributions(alone, X), alone.parts_["linear"]
+    assert found.n_points == 1
+    np.testing.assert_allclose(found.contributions, linear.coef_ * (X - X.mean(0)), **EXACT)
+
+
+def test_other_parts_are_named():
+    X = signals()
+    parts = [("network", SVNNRegressor(**QUICK)), ("trees", DecisionTreeRegressor(max_depth=2))]
+    model = BlendRegressor(parts, random_state=0).fit(X, numbers(X))
+    with pytest.raises(ValueError, match=r"part 'trees' \(DecisionTreeRegressor\) cannot be split.*permutation"):
+        feature_contributions(model, X)
+
+
 def test_several_targets():
     X = signals()
     Y = np.stack([numbers(X), 1000 * X[:, 1]], 1)
-    model = SVNNRegressor(**QUICK).fit(X, Y)
+    model = blend().fit(X, Y)
     found = feature_contributions(model, X)
     assert found.contributions.shape == (len(X), N, 2) and found.outputs.tolist() == [0, 1]
     error = found.baseline + found.contributions.sum(1) - model.predict(X)
@@ -132,7 +170,7 @@ def test_several_targets():
 
 def test_several_values_per_node():
     X = signals(n_values=3)
-    model = SVNNRegressor(**QUICK).fit(X, numbers(X))
+    model = blend().fit(X, numbers(X))
     found = feature_contributions(model, X, baseline=X[0])
     assert found.contributions.shape == (len(X), N)
     assert abs(found.baseline + found.contributions.sum(1) - model.predict(X)).max() < 1e-4 * numbers(X).std()
@@ -159,7 +197,7 @@ def test_logits_are_those_of_the_probabilities():
 
 
 def test_a_sparse_operator_gives_the_same(sparse):
-    stored = sparse.model.on(sp.csr_array(sparse.model.covariance_))
+    stored = sparse.model.on(sp.csr_array(network_in(sparse.model).covariance_))
     expected = feature_contributions(sparse.model, sparse.X)
     found = feature_contributions(stored, sparse.X)
     np.testing.assert_allclose(found.contributions, expected.contributions, rtol=1e-6, atol=1e-8)
@@ -167,7 +205,7 @@ def test_a_sparse_operator_gives_the_same(sparse):
 
 def test_a_network_without_effect_contributes_nothing():
     X = signals()
-    model = SVNNRegressor(**QUICK | {"blend": False}).fit(X, numbers(X))
+    model = SVNNRegressor(**QUICK | {"shrink": False}).fit(X, numbers(X))
     with torch.no_grad():
         for parameter in model.module_.parameters():
             parameter.zero_()
@@ -176,7 +214,7 @@ def test_a_network_without_effect_contributes_nothing():
 
 
 def test_a_tolerance_that_cannot_be_met_ends(default, monkeypatch):
-    monkeypatch.setattr(_integrated_gradients, "_PIECES", 20)
+    monkeypatch.setattr(_features, "_PIECES", 20)
     with pytest.warns(ConvergenceWarning, match=r"more than tol=1e-18; give a larger tol"):
         found = feature_contributions(default.model, default.X, tol=1e-18)
     assert found.n_points <= 4 * 64 + 1
@@ -184,7 +222,7 @@ def test_a_tolerance_that_cannot_be_met_ends(default, monkeypatch):
 
 
 def test_a_warning_says_where_contributions_do_not_add_up(monkeypatch, default):
-    monkeypatch.setattr(_integrated_gradients, "_HALVINGS", 0)
+    monkeypatch.setattr(_features, "_HALVINGS", 0)
     with pytest.warns(ConvergenceWarning, match=r"of \d+ samples do not add up: they are off by up to"):
         feature_contributions(default.model, default.X, tol=1e-12)
 
@@ -194,4 +232,4 @@ def test_torch_modes_of_the_caller_do_not_matter(default):
     with torch.inference_mode():
         found = feature_contributions(default.model, default.X[:3])
     np.testing.assert_array_equal(found.contributions, expected.contributions)
-    assert all(parameter.grad is None for parameter in default.model.module_.parameters())
+    assert all(parameter.grad is None for parameter in network_in(default.model).module_.parameters())

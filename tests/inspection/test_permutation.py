@@ -10,9 +10,11 @@ import pytest
 import scipy.sparse as sp
 from scipy.cluster.hierarchy import fcluster, linkage
 from scipy.spatial.distance import squareform
+from sklearn.linear_model import LinearRegression
+from sklearn.tree import DecisionTreeRegressor
 
-from inspected_models import QUICK, signals
-from svnn import SVNNRegressor
+from inspected_models import blend, signals
+from svnn import BlendRegressor
 from svnn.inspection import grouped_permutation_importance
 from svnn.inspection._permutation import _correlated
 
@@ -24,7 +26,7 @@ def twins():
     hidden = rng.standard_normal((200, 2))
     X = np.repeat(hidden, 2, axis=1) + 0.1 * rng.standard_normal((200, 4))
     y = hidden[:, 0]
-    return X, y, SVNNRegressor(**QUICK | {"max_epochs": 60}).fit(X[:100], y[:100])
+    return X, y, blend(max_epochs=60).fit(X[:100], y[:100])
 
 
 def test_twins_are_permuted_together(twins):
@@ -76,7 +78,7 @@ def test_constant_features_stand_alone():
 def test_frames_names_and_windows(twins):
     X, y, _ = twins
     table = pd.DataFrame(X, columns=list("abcd"))
-    model = SVNNRegressor(**QUICK).fit(table, y)
+    model = blend().fit(table, y)
     with warnings.catch_warnings():
         warnings.simplefilter("error")
         found = grouped_permutation_importance(model, table, y, groups=[["a", "d"], list("abcd")], random_state=0)
@@ -85,8 +87,18 @@ def test_frames_names_and_windows(twins):
     assert frame["size"].tolist() == [2, 4] and frame["mean"].tolist() == found.importances_mean.tolist()
     assert model.feature_names_in_.tolist() == list("abcd")
     windows = signals(n_values=3)
-    model = SVNNRegressor(**QUICK).fit(windows, windows[:, 0, 0])
+    model = blend().fit(windows, windows[:, 0, 0])
     assert grouped_permutation_importance(model, windows, windows[:, 0, 0], n_repeats=2).importances.shape[1] == 2
+
+
+def test_a_blend_of_any_parts():
+    X = signals()
+    parts = [("trees", DecisionTreeRegressor(max_depth=3)), ("linear", LinearRegression())]
+    model = BlendRegressor(parts, random_state=0).fit(X, X[:, 0])
+    found = grouped_permutation_importance(model, X, X[:, 0], groups=[[0], [5]], random_state=0)
+    assert found.importances_mean[0] > 0.5 > found.importances_mean[1]
+    with pytest.raises(ValueError, match="none of the parts of the BlendRegressor is an S-VNN: trees, linear"):
+        grouped_permutation_importance(model, X, X[:, 0])
 
 
 def test_bad_arguments(twins):

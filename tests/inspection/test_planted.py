@@ -43,7 +43,7 @@ def test_a_planted_edge_comes_first():
     shift = np.zeros((6, 6))
     for i, j in [(0, 1), (2, 3), (4, 5), (2, 4)]:
         shift[i, j] = shift[j, i] = 1.0
-    options = QUICK | {"covariance": "precomputed", "shift": shift, "order": 1, "max_epochs": 100}
+    options = QUICK | {"covariance": shift, "order": 1, "max_epochs": 100}
     model = SVNNRegressor(**options).fit(X, X[:, 2] * X[:, 3])
     found = edge_contributions(model, X)
     (first, size), (_, second) = found.top(2)

@@ -13,7 +13,7 @@ from sklearn.linear_model import Ridge
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
 
-from inspected_models import QUICK, N
+from inspected_models import QUICK, N, blend
 from svnn import SVNNRegressor
 from svnn.inspection import (
     edge_contributions,
@@ -28,7 +28,7 @@ EVERY = [feature_contributions, edge_contributions, eigenvector_contributions]
 
 def test_names_are_those_of_the_table(default):
     table = pd.DataFrame(default.X, columns=list("abcdefg"))
-    model = SVNNRegressor(**QUICK).fit(table, default.y)
+    model = blend().fit(table, default.y)
     found = feature_contributions(model, table)
     assert found.names.tolist() == list("abcdefg")
     expected = feature_contributions(default.model, default.X)
@@ -86,14 +86,14 @@ def test_models_that_cannot_be_inspected(function, default):
     X, y = default.X, default.y
     with pytest.raises(NotFittedError):
         function(SVNNRegressor(), X)
-    with pytest.raises(TypeError, match="model must be a fitted SVNNRegressor or SVNNClassifier, got Ridge"):
+    with pytest.raises(TypeError, match="model must be a fitted S-VNN or a blend, got Ridge"):
         function(Ridge().fit(X, y), X)
     with pytest.raises(TypeError, match="got MLPRegressor"):
         function(MLPRegressor(max_epochs=1).fit(X, y), X)
     pipeline = make_pipeline(StandardScaler(), SVNNRegressor(**QUICK | {"max_epochs": 1})).fit(X, y)
     with pytest.raises(TypeError, match="got Pipeline; give its last step, and X as that step gets it"):
         function(pipeline, X)
-    with pytest.raises(ValueError, match="X has 6 features, but SVNNRegressor is expecting 7"):
+    with pytest.raises(ValueError, match="X has 6 features, but BlendRegressor is expecting 7"):
         function(default.model, X[:, 1:])
 
 
@@ -101,7 +101,7 @@ def test_models_that_cannot_be_inspected(function, default):
 def test_classes_that_are_not_there(function, default, classification):
     with pytest.raises(ValueError, match=r"class_='tall' is none of the classes of the model: \['high', 'low'"):
         function(classification.model, classification.X, class_="tall")
-    with pytest.raises(ValueError, match="class_ is for classifiers only, and model is a SVNNRegressor"):
+    with pytest.raises(ValueError, match="class_ is for classifiers only, and model is a BlendRegressor"):
         function(default.model, default.X, class_=1)
     with pytest.raises(ValueError, match="logit is for classifiers only"):
         function(default.model, default.X, logit=True)

@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 from reporting.chromium import NAMES, Chromium, find
-from svnn import SVNNClassifier, SVNNRegressor
+from svnn import BlendRegressor, SVNNClassifier, SVNNRegressor
 from svnn.comparison import Comparison
 from svnn.covariance import HardThreshold
 
@@ -34,8 +34,8 @@ def made_up(n_splits: int = 10) -> Comparison:
 @pytest.fixture(scope="session")
 def regression():
     X, y = table()
-    quick = SVNNRegressor(covariance=HardThreshold(tau=3.0), members=2, max_epochs=5, random_state=0)
-    return quick.fit(X[:50], y[:50]), X[50:], y[50:]
+    network = SVNNRegressor(covariance=HardThreshold(tau=3.0), members=2, max_epochs=5)
+    return BlendRegressor(network, random_state=0).fit(X[:50], y[:50]), X[50:], y[50:]
 
 
 @pytest.fixture(scope="session")

@@ -10,14 +10,16 @@ from html.parser import HTMLParser
 import numpy as np
 import pytest
 from sklearn.exceptions import NotFittedError
+from sklearn.linear_model import LinearRegression
+from sklearn.tree import DecisionTreeClassifier
 
 import svnn
 from reporting.conftest import HOSTILE, made_up, table
-from svnn import SVNNClassifier, SVNNRegressor
+from svnn import BlendClassifier, BlendRegressor, SVNNClassifier, SVNNRegressor
 from svnn.covariance import ACV, HardThreshold
 from svnn.reporting import write_report
 from svnn.reporting._sections import sample_eigenvalues
-from svnn.reporting._words import number
+from svnn.reporting._svg import number
 
 VOID = {"meta", "link", "input", "br"}
 
@@ -113,7 +115,7 @@ def test_the_three_sentences_about_a_regressor_are_true(report, regression):
     assert float(re.search(r"off by ([\d.]+)", first)[1]) == pytest.approx(error, rel=0.01)
     explained = float(re.search(r"explain ([\d.]+) %", first)[1])
     assert explained == pytest.approx(100 * max(model.score(X, y), 0), rel=0.01, abs=0.06)
-    upper = np.triu(model.covariance_ != 0, 1).sum()
+    upper = np.triu(model.parts_["with edges"].covariance_ != 0, 1).sum()
     assert f"keeps {upper} of 66 pairs" in second
     importance = np.abs(svnn.inspection.feature_contributions(model, X).contributions).mean(0)
     expected = [f"x{i}" for i in np.argsort(-importance)[:3]]
@@ -238,15 +240,43 @@ def test_signals_of_several_values_several_targets_and_random_masks(tmp_path):
 
 def test_a_matrix_of_ones_own_and_the_precision(tmp_path):
     X, y = table()
-    own = SVNNRegressor(covariance="precomputed", shift=np.eye(12), members=1, validation_fraction=0, max_epochs=2)
+    own = SVNNRegressor(covariance=np.eye(12), members=1, validation_fraction=0, max_epochs=2)
     page = page_of(tmp_path, model=own.fit(X, y), X=X, y=y)
-    assert "a matrix of your own" in page.text and "shift=shift" in page.text
+    assert "a matrix of your own" in page.text and "SVNNRegressor(covariance=covariance, " in page.text
     assert "The covariance was given as a matrix" in page.text and "random_state is None" in page.text
     model = SVNNRegressor(covariance="graphical_lasso", use="precision", members=1, max_epochs=2, random_state=0)
     page = page_of(tmp_path, model=model.fit(X, y), X=X[:10], y=y[:10])
     upper = np.triu(np.asarray(model.covariance_estimator_.precision_) != 0, 1).sum()
     assert f"keeps {upper} of 66 pairs" in page.text
     assert "With 10 rows there are too few" in page.text
+
+
+def test_a_blend_says_how_much_its_parts_count_and_how_to_make_it_again(regression, tmp_path):
+    model, X, y = regression
+    page = page_of(tmp_path, model=model, X=X, y=y)
+    weights = ", ".join(f"{weight:.0%} {name}".replace("%", " %") for name, weight in model.blend_.items())
+    assert weights in page.text and "Other models, such as networks without edges" in page.text
+    (code,) = [text for tag, text in page.texts if tag == "code"]
+    lines = code.split("model.fit")[0]
+    assert "from svnn import BlendRegressor, SVNNRegressor\nfrom svnn.covariance import HardThreshold" in lines
+    made = {}
+    exec(lines, made)
+    assert repr(made["model"]) == repr(model).partition("\n  fitted")[0]
+    alone = page_of(tmp_path, model=model.parts_["with edges"], X=X, y=y)
+    assert "Other models" not in alone.text and "by weight" not in alone.text
+    assert alone.data == page.data
+
+
+def test_a_blend_of_models_that_cannot_be_split_has_no_contributions(tmp_path):
+    X, y = table()
+    parts = [("network", SVNNClassifier(members=1, max_epochs=2)), ("trees", DecisionTreeClassifier(max_depth=2))]
+    model = BlendClassifier(parts, cv=2, random_state=0).fit(X, y > 0)
+    page = page_of(tmp_path, model=model, X=X, y=y > 0)
+    assert "One of the parts of this blend cannot be split into contributions" in page.text
+    assert "features" not in {a["id"] for a in page.all("section")}
+    assert "('trees', DecisionTreeClassifier(max_depth=2))" in page.text
+    with pytest.raises(ValueError, match="none of the parts of the BlendRegressor is an S-VNN"):
+        write_report(tmp_path / "report.html", model=BlendRegressor([("line", LinearRegression())]).fit(X, y))
 
 
 def test_many_features_stay_small_and_are_counted_in_full(tmp_path):
@@ -272,7 +302,7 @@ def test_what_is_wrong_is_said_before_anything_is_written(regression, tmp_path):
         write_report(path)
     with pytest.raises(ValueError, match="X, y and names belong to a model"):
         write_report(path, comparison=made_up(), X=X)
-    with pytest.raises(TypeError, match="model must be a fitted SVNNRegressor or SVNNClassifier, got int"):
+    with pytest.raises(TypeError, match="model must be a fitted S-VNN or a blend, got int"):
         write_report(path, model=3)
     with pytest.raises(TypeError, match=r"comparison must be a svnn\.comparison\.Comparison, got dict"):
         write_report(path, comparison={"scores": {}})

@@ -10,7 +10,7 @@ from svnn import HardThreshold, SVNNClassifier, SVNNRegressor, as_operator
 from svnn.nn import SVNN
 from svnn.nn._layers import ACTIVATIONS
 from svnn.paper import make_large_cov, make_sparse_cov
-from svnn.paper._perturbation import vnn_rate
+from svnn.paper._rates import vnn_rate
 from svnn.stability import _bounds, _network, _spectrum
 from svnn.stability._certificate import certificate, largest_filter_change
 from svnn.stability._network import ACTIVATION_SLOPES

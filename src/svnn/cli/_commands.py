@@ -22,7 +22,7 @@ from svnn.cli._app import app, checking, complain, say_json, working
 def datasets(json_: cli.Json = False) -> None:
     """List the data sets that svnn.datasets and svnn.paper can load, and which of them are here."""
     with checking():
-        from svnn.paper.data._catalogue import CATALOGUE
+        from svnn.paper.data import CATALOGUE
 
         rows = [
             {"loader": each.call, "shape": each.shape, "what": each.what, "found": each.found()} for each in CATALOGUE

@@ -143,7 +143,7 @@ def default_parts(network: Any, linear: Any, signals: np.ndarray) -> dict[str, A
 
 def reads_covariance(part: Any) -> bool:
     """Return whether a part is an S-VNN with edges."""
-    return isinstance(part, BaseSVNN) and part.get_params(deep=False)["order"] != 0
+    return isinstance(part, BaseSVNN) and part.order != 0
 
 
 def needs(part: Any) -> str | None:

@@ -99,7 +99,8 @@ def edge_contributions(
     """
     check_model(model)
     weight, network = network_part(model)
-    function, Z = model_function(network, class_, logit), standardised(model, X)
+    everything, Z = model_function(model, class_, logit), standardised(model, X)
+    function = everything if network is model else model_function(network, class_, logit)
     if of not in ("covariance", "shift"):
         raise ValueError(f'of must be "covariance" or "shift", got {of!r}.')
     logarithm = of == "covariance" and network.shift_.use == "log"
@@ -121,7 +122,7 @@ def edge_contributions(
 
     ablated = np.empty((len(Z), len(pairs), whole.shape[1]))
     _fill(ablated, function, function.tensor(Z), max(1, _STACKED // matrix.shape[0] ** 2), shifts_without)
-    prediction = whole if network is model else check_finite(model_function(model, class_, logit).values(Z))
+    prediction = whole if network is model else everything.values(Z)
     return EdgeContributions(
         function.shaped(weight * (whole[:, None] - ablated)),
         np.array([f"{names[i]} - {names[j]}" for i, j in pairs], dtype=object),

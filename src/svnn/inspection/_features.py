@@ -88,7 +88,7 @@ def feature_contributions(
 
     Otherwise the integral is computed by Gauss-Legendre rules of four points, on pieces of the path that are halved
     until the sum is right up to ``tol``. With an activation that has kinks (relu), many points are needed, and a single
-    contribution is right up to some ten times ``tol``.
+    contribution is right up to some ten times ``tol``, a few up to a hundred times.
 
     Contributions belong to the prediction, not to nature: among correlated features, they tell what this network reads.
 

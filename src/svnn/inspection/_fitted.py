@@ -38,9 +38,7 @@ def check_model(model: Any, purpose: str = "svnn.inspection") -> None:
     """Raise an error unless ``model`` is a fitted S-VNN or blend with one covariance for all rows."""
     if not isinstance(model, (BaseSVNN, *BLENDS)):
         hint = "; give its last step, and X as that step gets it" if hasattr(model, "steps") else ""
-        raise TypeError(
-            f"model must be a fitted S-VNN or blend, such as SVNNRegressor, got {type(model).__name__}{hint}."
-        )
+        raise TypeError(f"model must be a fitted S-VNN or a blend, got {type(model).__name__}{hint}.")
     check_is_fitted(model)
     for _, part in model_parts(model).values():
         if isinstance(part, BaseSVNN):

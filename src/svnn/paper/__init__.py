@@ -21,40 +21,38 @@ from typing import TYPE_CHECKING
 if TYPE_CHECKING:  # for type checkers and editors; the table below is for Python
     from svnn.paper import baselines as baselines
     from svnn.paper import experiments as experiments
-    from svnn.paper._perturbation import hard_threshold_rate as hard_threshold_rate
-    from svnn.paper._perturbation import pca_rate as pca_rate
-    from svnn.paper._perturbation import perturbation_rate as perturbation_rate
-    from svnn.paper._perturbation import soft_threshold_rate as soft_threshold_rate
-    from svnn.paper._perturbation import sparse_pca_rate as sparse_pca_rate
-    from svnn.paper._perturbation import vnn_rate as vnn_rate
-    from svnn.paper._sampling import KurtosisTerms as KurtosisTerms
-    from svnn.paper._sampling import kurtosis_terms as kurtosis_terms
-    from svnn.paper._sampling import stochastic_filter_rate as stochastic_filter_rate
-    from svnn.paper._sampling import vnn_filter_probability as vnn_filter_probability
-    from svnn.paper._sampling import vnn_filter_rate as vnn_filter_rate
+    from svnn.paper._rates import KurtosisTerms as KurtosisTerms
+    from svnn.paper._rates import hard_threshold_rate as hard_threshold_rate
+    from svnn.paper._rates import kurtosis_terms as kurtosis_terms
+    from svnn.paper._rates import pca_rate as pca_rate
+    from svnn.paper._rates import perturbation_rate as perturbation_rate
+    from svnn.paper._rates import soft_threshold_rate as soft_threshold_rate
+    from svnn.paper._rates import sparse_pca_rate as sparse_pca_rate
+    from svnn.paper._rates import stochastic_filter_rate as stochastic_filter_rate
+    from svnn.paper._rates import vnn_filter_probability as vnn_filter_probability
+    from svnn.paper._rates import vnn_filter_rate as vnn_filter_rate
+    from svnn.paper._rates import vnn_rate as vnn_rate
     from svnn.paper.data._download import fetch as fetch
-    from svnn.paper.data._dsads import load_dsads as load_dsads
     from svnn.paper.data._synthetic import load_released as load_released
     from svnn.paper.data._synthetic import make_large_cov as make_large_cov
     from svnn.paper.data._synthetic import make_small_cov as make_small_cov
     from svnn.paper.data._synthetic import make_sparse_cov as make_sparse_cov
     from svnn.paper.data._thickness import load_thickness as load_thickness
+    from svnn.paper.data._wearables import load_dsads as load_dsads
     from svnn.paper.data._wearables import load_mhealth as load_mhealth
     from svnn.paper.data._wearables import load_realdisp as load_realdisp
 
 _PACKAGES = ("baselines", "experiments")
 _MODULES = {
-    "_perturbation": (
-        *("hard_threshold_rate", "pca_rate", "perturbation_rate", "soft_threshold_rate", "sparse_pca_rate", "vnn_rate"),
-    ),
-    "_sampling": (
-        *("KurtosisTerms", "kurtosis_terms", "stochastic_filter_rate", "vnn_filter_probability", "vnn_filter_rate"),
+    "_rates": (
+        *("KurtosisTerms", "hard_threshold_rate", "kurtosis_terms", "pca_rate", "perturbation_rate"),
+        *("soft_threshold_rate", "sparse_pca_rate", "stochastic_filter_rate"),
+        *("vnn_filter_probability", "vnn_filter_rate", "vnn_rate"),
     ),
     "data._download": ("fetch",),
-    "data._dsads": ("load_dsads",),
     "data._synthetic": ("load_released", "make_large_cov", "make_small_cov", "make_sparse_cov"),
     "data._thickness": ("load_thickness",),
-    "data._wearables": ("load_mhealth", "load_realdisp"),
+    "data._wearables": ("load_dsads", "load_mhealth", "load_realdisp"),
 }
 _HOMES = {name: module for module, names in _MODULES.items() for name in names}
 

@@ -168,7 +168,7 @@ def repeat_section(of: ReportedModel | None, comparison: Comparison | None) -> d
         facts.append(("Fingerprint of X", _fingerprint(np.asarray(of.X))))
     if of.y is not None:
         facts.append(("Fingerprint of y", _fingerprint(of.y)))
-    lines = [*dict.fromkeys(_import_of(each) for each in _estimators_in(model)), ""]
+    lines = [*_imports_of(_estimators_in(model)), ""]
     if seed is None:
         lines.append("# random_state is None: another fit gives slightly different numbers; set it to repeat them.")
     y = "None" if of.y is None else "y"
@@ -176,12 +176,14 @@ def repeat_section(of: ReportedModel | None, comparison: Comparison | None) -> d
     return {"code": "\n".join(lines), "settings": settings, "versions": facts}
 
 
-def _import_of(estimator: object) -> str:
-    kind = type(estimator)
-    public = ".".join(part for part in kind.__module__.split(".") if not part.startswith("_"))
-    if not public:
-        return f"# {kind.__name__} is your own class"
-    return f"from {'svnn' if public == 'svnn.estimators' else public} import {kind.__name__}"
+def _imports_of(estimators: Sequence[object]) -> list[str]:
+    """Return the lines that import the classes of estimators from their public homes."""
+    homes: dict[str, dict[str, None]] = {}
+    for kind in map(type, estimators):
+        public = ".".join(part for part in kind.__module__.split(".") if not part.startswith("_"))
+        homes.setdefault("svnn" if public == "svnn.estimators" else public, {})[kind.__name__] = None
+    own = [f"# {name} is your own class" for name in homes.pop("", ())]
+    return [*(f"from {home} import {', '.join(names)}" for home, names in homes.items()), *own]
 
 
 def _estimators_in(value: Any) -> list[Any]:

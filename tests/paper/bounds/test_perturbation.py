@@ -10,7 +10,7 @@ import pytest
 
 from filters_by_hand import polynomial
 from svnn.functional import hard_threshold
-from svnn.paper._perturbation import (
+from svnn.paper._rates import (
     hard_threshold_rate,
     pca_rate,
     perturbation_rate,

@@ -3,7 +3,7 @@ import pytest
 from hypothesis import given, settings
 
 from strategies import covariances
-from svnn.paper._sampling import kurtosis_terms, vnn_filter_probability, vnn_filter_rate
+from svnn.paper._rates import kurtosis_terms, vnn_filter_probability, vnn_filter_rate
 
 
 @settings(deadline=None, max_examples=40, derandomize=True)

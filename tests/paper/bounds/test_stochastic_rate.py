@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 from realisations import covariance, keep_probabilities
 from strategies import seeds
 from svnn.functional import sparsify
-from svnn.paper._sampling import stochastic_filter_rate
+from svnn.paper._rates import stochastic_filter_rate
 from svnn.stability import (
     expected_error,
     generalized_lipschitz,

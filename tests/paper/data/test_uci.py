@@ -70,7 +70,7 @@ def test_without_a_folder_it_says_how_to_name_one():
     [
         (load_mhealth, ("mHealth_subject<N>.log", "UCI data set 319", 'fetch("mhealth")')),
         (load_realdisp, ("subject<N>_ideal.log", "UCI data set 305", 'fetch("realdisp")')),
-        (load_dsads, ("data/aNN/pN/sNN.txt", "UCI data set 256", 'fetch("dsads")')),
+        (load_dsads, ("a<N>/p<N>/s<N>.txt", "UCI data set 256", 'fetch("dsads")')),
     ],
 )
 def test_missing_files_say_which_where_and_how_to_get_them(loader, parts, tmp_path):

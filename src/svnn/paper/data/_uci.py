@@ -22,19 +22,21 @@ _SPOOL = 256 * 2**20
 class Source:
     """A data set that the UCI repository publishes as a zip of many files.
 
-    ``key`` is its name in svnn; ``title``, ``number`` and ``slug`` are UCI's. ``expected`` describes the files in
-    messages. ``member`` is a regular expression for the path of one of them, whose groups are the numbers that identify
-    the file, and ``pattern`` a glob pattern for the same files below ``inner``, the folder of the zip that has them.
+    ``key`` is its name in svnn; ``title``, ``number`` and ``slug`` are UCI's. ``pattern`` is a glob pattern for its
+    files below ``inner``, the folder of the zip that has them. Each star stands for a number; these identify the file.
     """
 
     key: str
     title: str
     number: int
     slug: str
-    expected: str
-    member: str
     pattern: str
     inner: str
+
+    @property
+    def expected(self) -> str:
+        """The names of the files in messages."""
+        return self.pattern.replace("*", "<N>")
 
     @property
     def archive(self) -> str:
@@ -53,15 +55,16 @@ class Source:
 
     @property
     def folders(self) -> tuple[str, ...]:
-        """Folders below the data folder where the zip may have been unpacked, by hand or by ``fetch(extract=True)``."""
+        """Folders below the data folder where the zip may have been unpacked."""
         around = ("", f"{self.key}/", f"{self.slug}/")
         return tuple(dict.fromkeys(f"{folder}{inner}".rstrip("/") for folder in around for inner in ("", self.inner)))
 
     def by_number(self, paths: Iterable[str]) -> dict[tuple[int, ...], str]:
         """Return those of the paths that are files of this data set, by the numbers that identify them."""
+        member = re.escape(self.pattern).replace(r"\*", r"(\d+)")
         files: dict[tuple[int, ...], str] = {}
         for path in paths:
-            if match := re.search(f"(?:^|/){self.member}$", path):
+            if match := re.search(f"(?:^|/){member}$", path):
                 files.setdefault(tuple(map(int, match.groups())), path)
         return files
 
@@ -71,8 +74,6 @@ MHEALTH = Source(
     title="MHEALTH",
     number=319,
     slug="mhealth+dataset",
-    expected="mHealth_subject<N>.log",
-    member=r"mHealth_subject(\d+)\.log",
     pattern="mHealth_subject*.log",
     inner="MHEALTHDATASET",
 )
@@ -81,8 +82,6 @@ REALDISP = Source(
     title="REALDISP Activity Recognition",
     number=305,
     slug="realdisp+activity+recognition+dataset",
-    expected="subject<N>_ideal.log",
-    member=r"subject(\d+)_ideal\.log",
     pattern="subject*_ideal.log",
     inner="realistic_sensor_displacement",
 )
@@ -91,8 +90,6 @@ DSADS = Source(
     title="Daily and Sports Activities",
     number=256,
     slug="daily+and+sports+activities",
-    expected="data/aNN/pN/sNN.txt",
-    member=r"a(\d+)/p(\d+)/s(\d+)\.txt",
     pattern="a*/p*/s*.txt",
     inner="data",
 )
