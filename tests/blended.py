@@ -16,5 +16,5 @@ def every_part_counts() -> Iterator[None]:
     """Give all parts the same weight, and a network four fifths of its outputs, whatever held-out rows say."""
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(_members, "_share", lambda model, data, held: 0.8)
-        patch.setattr(_blend_parts, "with_doubt", lambda weights, prior, n_rows: np.full(len(weights), 1 / len(weights)))
+        patch.setattr(_blend_parts, "with_doubt", lambda weights, *rest: np.full(len(weights), 1 / len(weights)))
         yield

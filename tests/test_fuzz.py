@@ -157,7 +157,7 @@ class Sequences(RuleBasedStateMachine):
 
     @rule()
     def set_everything_right(self):
-        self.model.set_params(**DEFAULTS, device="cpu", random_state=0, resample="fixed", shift=None, use="covariance")
+        self.model.set_params(**DEFAULTS, device="cpu", random_state=0, resample="fixed", use="covariance")
 
     @rule(name=st.sampled_from(["hidden_", "epochs", "fit"]))
     def set_what_does_not_exist(self, name):

@@ -166,7 +166,7 @@ def test_missing_values_of_a_table_of_text_are_one_line(here, capsys, monkeypatc
         (["folder", "--top-k", 1], "folder without Parquet files"),
         (["broken.h5ad", "--top-k", 1], "broken.h5ad: "),
         (["broken.parquet", "--top-k", 1], "broken.parquet: "),
-        (["broken.npz", "--top-k", 1], "broken.npz: "),
+        (["broken.npz", "--top-k", 1], "broken.npz is not a readable NPZ file: "),
         (["broken.npy", "--top-k", 1], "broken.npy: "),
         (
             ["damaged.npz", "--top-k", 1],

@@ -236,13 +236,15 @@ def test_forged_sums_are_refused(tmp_path):
     stored = header["shift"]["operator"]
     low_rank, csr = stored["parts"]
     for parts in ([], [stored], [csr, low_rank], [low_rank], 3, [{**low_rank, "backend": "gpu"}, csr]):
-        forge(path, tensors, {**header, "operator": {**stored, "parts": parts}})
+        shift = header["shift"] | {"operator": {**stored, "parts": parts}}
+        forge(path, tensors, header | {"shift": shift})
         if parts == [low_rank]:
             assert svnn.load(path).operator_.shape == (40, 40)  # a sum of one, which is well formed
             continue
         with pytest.raises(svnn.ModelFileError, match="is damaged"):
             svnn.load(path)
-    for factored in ({}, {"loadings": 3, "residual": header["covariance"]["factored"]["residual"]}, {"other": 1}):
-        forge(path, tensors, {**header, "covariance": {"factored": factored}})
+    residual = header["shift"]["covariance"]["factored"]["residual"]
+    for factored in ({}, {"loadings": 3, "residual": residual}, {"other": 1}):
+        forge(path, tensors, header | {"shift": header["shift"] | {"covariance": {"factored": factored}}})
         with pytest.raises(svnn.ModelFileError, match="is damaged"):
             svnn.load(path)

@@ -255,9 +255,3 @@ def test_noise_is_finite_where_there_is_next_to_none(errors):
     found = noise.variance(prediction, disagreement)
     assert np.isfinite(found).all() and (found > 0).all()
     assert found.mean() == pytest.approx(1 / 30 if errors == "one" else 0, abs=1e-12)
-
-
-def test_a_constant_noise():
-    noise = Noise.constant(np.array([0.5, 2.0]))
-    found = noise.variance(np.random.default_rng(0).standard_normal((7, 2)), np.ones((7, 2)))
-    np.testing.assert_allclose(found, np.tile([0.25, 4.0], (7, 1)))

@@ -135,7 +135,7 @@ def test_a_foreign_covariance_class_says_what_to_do(X, path):
         pass
 
     model = SVNNRegressor(covariance=Mine(), **QUICK).fit(X, X[:, 0])
-    with pytest.raises(ValueError, match="covariance=model.covariance_"):
+    with pytest.raises(ValueError, match=r"covariance=model\.covariance_"):
         model.save(path)
     model.set_params(covariance=model.covariance_).save(path)
     np.testing.assert_array_equal(svnn.load(path).predict(X), model.predict(X))

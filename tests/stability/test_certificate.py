@@ -93,7 +93,7 @@ def trained():
 
 def outputs_of(model, X):
     """What a certificate bounds: predictions of a regressor, logits of a classifier."""
-    return model.predict(X).reshape(len(X), -1) if isinstance(model, SVNNRegressor) else model._output(X).mean(0)
+    return model.predict(X).reshape(len(X), -1) if isinstance(model, SVNNRegressor) else model._outputs(X).mean(0)
 
 
 def changed(rng, C, trial):
@@ -118,7 +118,7 @@ def test_certificate_of_trained_networks_is_above_the_truth(rng, trained):
             change = np.linalg.norm(outputs_of(other, X) - reference, axis=1)
             assert (change <= bound.per_sample).all()
             assert np.linalg.norm(other.embed(X) - embedding, axis=(1, 2)).max() <= bound.embedding
-            assert bound.scale == model._scale
+            assert bound.scale == model.shift_.scale
 
 
 def test_certificate_of_a_norm_covers_all_signals_of_that_norm(rng, trained):
@@ -127,7 +127,7 @@ def test_certificate_of_a_norm_covers_all_signals_of_that_norm(rng, trained):
     bound = certificate(model, model.covariance_, C_hat, norm=2.5)
     Z = rng.standard_normal((200, 8))
     Z *= 2.5 / np.linalg.norm(Z, axis=1, keepdims=True)  # standardised units
-    X = Z * model._standardizer.scale[:, 0] + model._standardizer.mean[:, 0]
+    X = Z * model.fitted_.standardizer.scale[:, 0] + model.fitted_.standardizer.mean[:, 0]
     change = np.abs(model.on(C_hat).predict(X) - model.predict(X))
     assert change.max() <= bound.output and bound.per_sample is None and bound.norm == 2.5
 
@@ -223,7 +223,7 @@ def test_covariances_of_another_size_and_fitted_estimators(rng, trained):
     A = np.cov(rng.standard_normal((40, 6)).T)
     bound = certificate(model, A, np.where(abs(A) > 0.1, A, 0.0))
     assert bound.scale == pytest.approx(np.linalg.norm(A, 2), rel=1e-6)
-    estimator = HardThreshold(density=0.3, sparse_output=True).fit(model._standardizer(X[..., None])[..., 0])
+    estimator = HardThreshold(density=0.3, sparse_output=True).fit(model.fitted_.standardizer(X[..., None])[..., 0])
     expected = certificate(model, model.covariance_, estimator.covariance_.toarray())
     assert float(certificate(model, model.covariance_, estimator)) == pytest.approx(float(expected))
 

@@ -7,7 +7,16 @@ import pandas as pd
 import pytest
 import torch
 
-from svnn import ACV, RCV, AdaptiveThreshold, HardThreshold, SampleCovariance, SVNNClassifier, SVNNRegressor
+from svnn import (
+    ACV,
+    RCV,
+    AdaptiveThreshold,
+    BlendClassifier,
+    HardThreshold,
+    SampleCovariance,
+    SVNNClassifier,
+    SVNNRegressor,
+)
 from svnn.paper import make_sparse_cov
 from svnn.stability import stability_curve
 from svnn.stability._records import Records
@@ -24,7 +33,7 @@ CHANGES = ["embedding_error", "embedding_distance", "prediction_change", "covari
 
 @pytest.fixture(scope="module")
 def model():
-    network = SVNNRegressor(covariance="precomputed", shift=DATA.covariance, readout="mean", **QUICK)
+    network = SVNNRegressor(covariance=DATA.covariance, readout="mean", **QUICK)
     return network.fit(DATA.X[:200], DATA.y[:200])
 
 
@@ -120,7 +129,7 @@ def test_dimensions_compare_the_same_filter_on_both_matrices(model):
 
 def test_labels_of_a_classifier():
     labels = np.array(["a", "b"])[(DATA.y > 0).astype(int)]
-    network = SVNNClassifier(**QUICK).fit(DATA.X[:200], labels[:200])
+    network = BlendClassifier(SVNNClassifier(**QUICK)).fit(DATA.X[:200], labels[:200])
     table = stability_curve(network, TEST, "sample", POOL, [30, 500], y_test=labels[200:260], repeats=2, random_state=1)
     assert ((table["prediction_change"] >= 0) & (table["prediction_change"] <= 1)).all()
     moved = network.on("sample", X=POOL[np.random.default_rng(table[0]["seed"]).permutation(len(POOL))[:30]])

@@ -181,7 +181,7 @@ def trained():
         "use": "covariance",
         "standardize": False,
         "hidden": (4,),
-        "blend": False,  # so that the output moves: the targets are nearly linear
+        "shrink": False,  # so that the output moves: the targets are nearly linear
         "max_epochs": 10,
         "random_state": 0,
     }

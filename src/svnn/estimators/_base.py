@@ -85,6 +85,7 @@ class BaseSVNN(FittedSummary):
     shift_: Shift
     n_features_in_: int
     _are_labels: ClassVar[bool]
+    _kept_by_fit: ClassVar = ("fitted_",)  # for warm_start
 
     @at_once
     @plain_torch()
@@ -173,11 +174,6 @@ class BaseSVNN(FittedSummary):
             noise,
         )
         return self
-
-    @property
-    def _kept_by_fit(self) -> tuple[str, ...]:
-        """The attributes of an earlier fit that ``fit`` starts from."""
-        return ("fitted_",) if self.warm_start else ()
 
     # -- fitted attributes --------------------------------------------------------------------------
 

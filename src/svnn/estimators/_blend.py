@@ -149,7 +149,7 @@ class _Blend(FittedSummary, _BaseComposition):
         if isinstance(targets, NumberTargets) and len(held.weight):
             some = np.flatnonzero(weight > 0)[:_AGREEMENT_ROWS]
             own = {name: some_rows(rows[name], some) for name in ("shift", "groups") if name in rows}
-            variance = member_variance(parts, blend, some_rows(X, some), **own)
+            variance = member_variance(parts, blend, targets.standardizer, some_rows(X, some), **own)
             noise = noise_around(held, weights, variance.mean(0), targets)
         self.fitted_ = BlendFitted(parts, blend, targets, held.in_table(weights, len(given), targets), noise)
         return self
@@ -340,17 +340,16 @@ class BlendRegressor(RegressorMixin, _Blend):
         """
         outputs, weights = self._outputs(X, shift=shift, groups=groups)
         fitted, targets = self.fitted_, cast(NumberTargets, self.fitted_.targets)
-        prediction, squares = np.tensordot(weights, outputs, 1), np.square(targets.standardizer.scale)
+        prediction, units = np.tensordot(weights, outputs, 1), targets.standardizer
         mean = prediction.reshape(-1, *targets.shape)
         if not return_std:
             return mean
-        variance = member_variance(fitted.parts, fitted.blend, X, shift=shift, groups=groups) / squares
+        variance = member_variance(fitted.parts, fitted.blend, units, X, shift=shift, groups=groups)
         if fitted.noise is not None:
-            between = variance_between(outputs, weights) / squares
-            variance = variance + fitted.noise.variance(targets.standardizer(prediction), between)
+            variance = variance + fitted.noise.variance(units(prediction), variance_between(units(outputs), weights))
         elif not variance.any():
             raise ValueError("return_std=True needs held-out rows in fit, or an S-VNN of several members.")
-        return mean, (np.sqrt(variance) * targets.standardizer.scale).reshape(mean.shape)
+        return mean, (np.sqrt(variance) * units.scale).reshape(mean.shape)
 
 
 class BlendClassifier(ClassifierMixin, _Blend):

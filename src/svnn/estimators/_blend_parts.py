@@ -20,7 +20,7 @@ from svnn.estimators._blend_weights import class_weights, number_weights, with_d
 from svnn.estimators._data import check_signals, member_folds, with_class_weight
 from svnn.estimators._linear import is_small_enough
 from svnn.estimators._noise import Noise, learn_noise
-from svnn.estimators._units import NumberTargets, Targets, check_targets
+from svnn.estimators._units import NumberTargets, Standardizer, Targets, check_targets
 from svnn.estimators.training import LOSSES
 from svnn.functional._array import generator
 
@@ -181,12 +181,15 @@ def predictions(part: Any, X: DataLike, targets: Targets, **rows: Any) -> np.nda
     return found
 
 
-def member_variance(parts: Mapping[str, Any], blend: Mapping[str, float], X: DataLike, **rows: Any) -> Any:
-    """Return the variance (t, n_outputs) of members around the mean of their part, by the weights of the parts."""
+def member_variance(
+    parts: Mapping[str, Any], blend: Mapping[str, float], units: Standardizer, X: DataLike, **rows: Any
+) -> Any:
+    """Return the standardised variance (t, n_outputs) of members around the mean of their part, weighted by parts."""
     found: Any = np.zeros((1, 1))
     for name, part in parts.items():
-        if blend[name] > 0 and hasattr(part, "_member_variance"):
-            found = found + blend[name] * part._member_variance(X, **rows_for(part, rows))
+        if blend[name] > 0 and hasattr(part, "_member_deviation"):
+            deviation = part._member_deviation(X, **rows_for(part, rows)) / units.scale
+            found = found + blend[name] * np.square(deviation)
     return found
 
 
@@ -277,15 +280,13 @@ def part_weights(
 
 def noise_around(held: PartsHeldOut, weights: np.ndarray, variance: np.ndarray, targets: NumberTargets) -> Noise:
     """Return how far targets lie from weighted predictions; ``variance`` (n_outputs,) is the mean one of members."""
-    units = targets.standardizer
-    squares = np.square(units.scale)
-    prediction = units(np.tensordot(weights, held.outputs, 1))
-    between = variance_between(held.outputs, weights) / squares
-    return learn_noise(prediction, between, held.targets, held.weight, variance / squares)
+    outputs = targets.standardizer(held.outputs)
+    prediction, between = np.tensordot(weights, outputs, 1), variance_between(outputs, weights)
+    return learn_noise(prediction, between, held.targets, held.weight, variance)
 
 
 def variance_between(outputs: np.ndarray, weights: np.ndarray) -> np.ndarray:
-    """Return the variances (t, n_outputs) of predictions (parts, t, n_outputs) whose parts have these weights."""
+    """Return the variances (t, n_outputs) of outputs (parts, t, n_outputs) whose parts have these weights."""
     centred = outputs - np.tensordot(weights, outputs, 1)
     found: np.ndarray = np.tensordot(weights, np.square(centred), 1)
     return found

@@ -53,14 +53,6 @@ class Noise(NamedTuple):
             noise.coefficients[output, 0] = np.log(max(level, np.finfo(float).tiny)) - centre @ slopes
         return noise
 
-    @classmethod
-    def constant(cls, deviations: np.ndarray) -> Noise:
-        """Return the noise that has a standard deviation for each output, and depends on nothing."""
-        coefficients = np.zeros((len(deviations), 4))
-        coefficients[:, 0] = 2 * np.log(np.maximum(deviations, np.finfo(float).tiny))
-        nowhere = np.zeros((len(deviations), 2))
-        return cls(coefficients, nowhere, nowhere)
-
     def variance(self, prediction: np.ndarray, disagreement: np.ndarray) -> np.ndarray:
         """Return the variances for predictions and disagreements of shape (t, n_outputs)."""
         seen = np.stack([prediction, np.log(np.maximum(disagreement, np.finfo(float).tiny))], 2)

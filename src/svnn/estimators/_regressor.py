@@ -347,9 +347,9 @@ class SVNNRegressor(RegressorMixin, BaseSVNN):
 
         return float(r2_score(y, self.predict(X, shift=shift, groups=groups), sample_weight=sample_weight))
 
-    def _member_variance(self, X: DataLike, **rows: object) -> np.ndarray:
-        """Return the variances (t, n_outputs) of the members' predictions, in squared units of ``y``."""
+    def _member_deviation(self, X: DataLike, **rows: object) -> np.ndarray:
+        """Return the standard deviations (t, n_outputs) of the members' predictions, in units of ``y``."""
         outputs = self._outputs(X, **rows)  # type: ignore[arg-type]
         scale = cast(NumberTargets, self.fitted_.targets).standardizer.scale
-        found: np.ndarray = variance_of(outputs) * np.square(scale)
+        found: np.ndarray = np.sqrt(variance_of(outputs)) * scale
         return found

@@ -19,7 +19,8 @@ from torch import Tensor, nn
 
 from svnn._parameters import check_parameters, is_allowed
 from svnn.estimators._base import BaseSVNN, Fitted
-from svnn.estimators._blend import BlendClassifier, BlendFitted, BlendRegressor
+from svnn.estimators._blend import BlendClassifier, BlendRegressor
+from svnn.estimators._blend_parts import BlendFitted
 from svnn.estimators._classifier import SVNNClassifier
 from svnn.estimators._history import History
 from svnn.estimators._linear import LinearClassifier, LinearFitted, LinearRegressor

@@ -102,14 +102,14 @@ def test_the_bias_explains_it_and_dividing_by_the_probabilities_removes_it(stoch
 
 def test_sparsified_matrices_are_really_other_matrices_and_the_network_feels_it():
     trained = train_on_truth("LargeCov", SyntheticSettings(epochs=2, samples=200), 0, N=30)
-    C = sample_moments(trained.standardised(trained.X_train)).covariance
-    base = trained.model.on(C).embed(trained.X_test)
-    assert np.abs(base - trained.model.embed(trained.X_test)).max() > 1e-3
+    C = sample_moments(trained.standardised(trained.train[0])).covariance
+    base = trained.model.on(C).embed(trained.test[0])
+    assert np.abs(base - trained.model.embed(trained.test[0])).max() > 1e-3
     seen = set()
     for how in sparsifiers(C, [0.5], seed=0):
         for sparse in realisations(C, how, draws=2, seed=0):
             assert np.abs(sparse - C).max() > 0.1
-            change = np.abs(trained.model.on(sparse).embed(trained.X_test) - base).max()
+            change = np.abs(trained.model.on(sparse).embed(trained.test[0]) - base).max()
             assert change > 1e-3
             seen.add(round(float(change), 9))
     assert len(seen) == 12

@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass
 from functools import partial
+from pathlib import Path
 
 from svnn.datasets._files import PathLike, find_file
 from svnn.paper.data._thickness import find_tables
@@ -35,7 +36,7 @@ class DataSet:
             return False
 
 
-def _file(*names: str) -> partial[object]:
+def _file(*names: str) -> partial[Path]:
     return partial(find_file, names=names, title="", where="")
 
 

@@ -146,7 +146,8 @@ def build(model: str, classes: bool, config: Config, training: RealSettings, see
     if "layers" in config:
         loop["hidden"] = (training.features,) * config["layers"]
     if model in NETWORKS:
-        return network(**{**PAPER, **loop, **NETWORKS[model]}, **({} if classes else {"loss": "squared"}))
+        loop |= {} if classes else {"loss": "squared"}
+        return network(**{**PAPER, **loop, **NETWORKS[model]})
     if "mlp" in config:
         loop["hidden"] = tuple(config["mlp"])
     if "components" in config:
@@ -154,11 +155,8 @@ def build(model: str, classes: bool, config: Config, training: RealSettings, see
     return _baseline(model, classes)(**loop, **BASELINES[model][1])
 
 
-def _baseline(model: str, classes: bool) -> Callable[..., BaseEstimator]:
-    found: Callable[..., BaseEstimator] = getattr(
-        baselines, BASELINES[model][0] + ("Classifier" if classes else "Regressor")
-    )
-    return found
+def _baseline(model: str, classes: bool) -> Any:
+    return getattr(baselines, BASELINES[model][0] + ("Classifier" if classes else "Regressor"))
 
 
 def density(C: Matrix) -> float:
@@ -211,12 +209,9 @@ class Trained:
     model: SVNNRegressor
     covariance: np.ndarray
     raw_covariance: np.ndarray
-    X_train: np.ndarray
-    y_train: np.ndarray
-    X_validation: np.ndarray
-    y_validation: np.ndarray
-    X_test: np.ndarray
-    y_test: np.ndarray
+    train: tuple[np.ndarray, np.ndarray]
+    validation: tuple[np.ndarray, np.ndarray]
+    test: tuple[np.ndarray, np.ndarray]
 
     @property
     def first_layer(self) -> CovarianceFilter:
@@ -230,7 +225,7 @@ class Trained:
 
     def standardised(self, X: np.ndarray) -> np.ndarray:
         """Return data on the scale of the standardised features, (t, N)."""
-        return (X - self.X_train.mean(0)) / self.X_train.std(0)
+        return (X - self.train[0].mean(0)) / self.train[0].std(0)
 
 
 def train_on_truth(name: str, settings: SyntheticSettings, repeat: int, N: int = 100) -> Trained:
@@ -238,8 +233,8 @@ def train_on_truth(name: str, settings: SyntheticSettings, repeat: int, N: int =
     seed = derive_seed(settings.seed, "synthetic", name, N, repeat)
     data = MAKERS[name](n_samples=settings.samples, n_features=N, random_state=seed)
     cuts = [round(0.8 * len(data.X)), round(0.9 * len(data.X))]
-    (X, Xv, Xt), (y, yv, yt) = np.split(data.X, cuts), np.split(data.y, cuts)
-    spread = X.std(0)
+    train, validation, test = zip(np.split(data.X, cuts), np.split(data.y, cuts), strict=True)
+    spread = train[0].std(0)
     C = data.covariance / np.outer(spread, spread)
     model = SVNNRegressor(
         covariance=C,
@@ -254,8 +249,8 @@ def train_on_truth(name: str, settings: SyntheticSettings, repeat: int, N: int =
         random_state=derive_seed(seed, "network"),
         **PAPER,
     )
-    model.fit(X, y, validation_data=(Xv, yv))
-    return Trained(model, C, data.covariance, X, y, Xv, yv, Xt, yt)
+    model.fit(*train, validation_data=validation)
+    return Trained(model, C, data.covariance, train, validation, test)
 
 
 def compare(base: BaseEstimator, moved: BaseEstimator, X: np.ndarray, y: np.ndarray) -> dict[str, float]:

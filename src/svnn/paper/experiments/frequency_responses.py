@@ -56,7 +56,7 @@ def measure(dataset: str, settings: ResponseSettings) -> list[Row]:
         rows += _rows(kind=f"filter {rank + 1}", lam=grid, h=responses[:, f])
     # Two shifts: the response with the coefficients of order 0, 1 and 2 of the first of these filters.
     h = layer.weight.detach().double().numpy()[:3, 0, order[0]]
-    sample = sample_moments(trained.standardised(trained.X_train)).covariance / scale
+    sample = sample_moments(trained.standardised(trained.train[0])).covariance / scale
     spectra = []
     for draw in range(4):
         seed = derive_seed(settings.seed, "frequency", draw)

@@ -10,23 +10,15 @@ import pandas as pd
 
 from svnn._jobs import Job, Row
 from svnn.paper.experiments import _output as output
+from svnn.paper.experiments import _real_data as real
 from svnn.paper.experiments._models import FIXED, NETWORKS, Config, TimedSettings
 from svnn.paper.experiments._output import Tables, summarise
-from svnn.paper.experiments._real_data import (
-    FEATURES,
-    REAL,
-    fit_and_score,
-    lower_is_better,
-    metric,
-    proper_name,
-    take_times,
-)
 
 CLAIM = (
     "S-VNNs are substantially faster than the dense VNN, and the best score is always that of an S-VNN; the level of "
     "sparsity hardly matters to the score."
 )
-DATASETS = (*REAL, *FEATURES)
+DATASETS = (*real.REAL, *real.FEATURES)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -46,11 +38,11 @@ def jobs(settings: PerformanceSettings, rows: list[Row]) -> list[Job]:
     arguments = {"settings": settings, "config": settings.config}
     pairs = list(product(settings.datasets, settings.models))
     fits = [
-        Job(fit_and_score, {"dataset": d, "model": m, "repeat": r}, arguments)
+        Job(real.fit_and_score, {"dataset": d, "model": m, "repeat": r}, arguments)
         for d, m in pairs
         for r in range(settings.repeats)
     ]
-    timed = [Job(take_times, {"dataset": d, "model": m, "what": "times"}, arguments, alone=True) for d, m in pairs]
+    timed = [Job(real.take_times, {"dataset": d, "model": m, "what": "times"}, arguments, alone=True) for d, m in pairs]
     return [*fits, *timed]
 
 
@@ -77,7 +69,7 @@ def headline(frames: Tables) -> Tables:
     """Return the score, the density and the times, with a table for every data set."""
     out = {}
     for dataset, part in _with_times(frames).groupby("dataset", sort=False):
-        scores = {f"{metric(dataset)}_{kind}": part[f"score_{kind}"] for kind in ("mean", "std")}
+        scores = {f"{real.metric(dataset)}_{kind}": part[f"score_{kind}"] for kind in ("mean", "std")}
         times = {"forward (ms)": 1e3 * part["forward_seconds"], "fit (s)": part["fit_seconds_mean"]}
         out[dataset] = pd.DataFrame({"model": part["model"], **scores, "density": part["density_mean"], **times})
     return out
@@ -107,9 +99,9 @@ def plots(frames: Tables, settings: PerformanceSettings) -> output.Figures:
             low, high = (dense["score_mean"] + sign * dense["score_std"] for sign in (-1, 1))
             above.axvspan(low, high, color=output.PALETTE[0], alpha=0.1, linewidth=0)
             below.axvline(1e3 * dense["forward_seconds"], color=output.GREY, linestyle="--", linewidth=1)
-        above.set_title(proper_name(dataset))
-        best = "lower" if lower_is_better(dataset) else "higher"
-        above.set_xlabel(f"test {metric(dataset)}, {best} is better")
+        above.set_title(real.proper_name(dataset))
+        best = "lower" if real.lower_is_better(dataset) else "higher"
+        above.set_xlabel(f"test {real.metric(dataset)}, {best} is better")
         below.set_xlabel("forward pass over the test rows (ms)")
     for axis in axes[:, 0]:
         axis.set_yticks(range(len(models)), models)

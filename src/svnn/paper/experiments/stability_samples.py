@@ -79,7 +79,7 @@ def compare_estimates(trained: Trained, sizes: Sequence[int], components: Sequen
         "PCA-SVM, dense": (svm, lambda X: sample_moments(X).covariance),
         "PCA-SVM, sparse": (svm, lambda X: hard.fit(X).covariance_),
     }
-    X, y = trained.X_test, trained.y_test
+    X, y = trained.test
     rows: list[Row] = []
     for name, (model, estimate) in estimates.items():
         for T in sizes:
@@ -96,11 +96,10 @@ def compare_estimates(trained: Trained, sizes: Sequence[int], components: Sequen
 
 def pca_svm(trained: Trained, components: Sequence[int]) -> PCASVMRegressor:
     """Return PCA-SVM on the true covariance, with the number of components that has the smallest validation error."""
-    fitted = []
-    for k in sorted({min(k, trained.X_train.shape[1]) for k in components}):
-        model = PCASVMRegressor(n_components=k, covariance=trained.covariance)
-        fitted.append(model.fit(trained.X_train, trained.y_train))
-    return min(fitted, key=lambda model: abs(model.predict(trained.X_validation) - trained.y_validation).mean())
+    (X, y), N = trained.validation, len(trained.covariance)
+    sizes = sorted({min(k, N) for k in components})
+    fitted = [PCASVMRegressor(n_components=k, covariance=trained.covariance).fit(*trained.train) for k in sizes]
+    return min(fitted, key=lambda model: abs(model.predict(X) - y).mean())
 
 
 def tables(rows: pd.DataFrame, settings: SamplesSettings) -> Tables:

@@ -84,8 +84,8 @@ def measure(dataset: str, repeat: int, settings: StochasticSettings) -> list[Row
     ``filter_variance`` are the exact parts of the first layer's expected squared error, relative to its output.
     """
     trained = train_on_truth(dataset, settings, repeat, settings.N)
-    model, X, y = trained.model, trained.X_test, trained.y_test
-    C = sample_moments(trained.standardised(trained.X_train)).covariance
+    model, (X, y) = trained.model, trained.test
+    C = sample_moments(trained.standardised(trained.train[0])).covariance
     seed = derive_seed(settings.seed, "stochastic-synthetic", dataset, repeat)
     dense = model.on(C)
     references = zip(REFERENCES, (model, dense, model.on(np.diag(np.diag(C)))), strict=True)

@@ -4,12 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
-from importlib.util import find_spec
 
 import pandas as pd
 
 from svnn._jobs import Job, Row, canonical
 from svnn.paper.experiments import _output as output
+from svnn.paper.experiments import _real_data as real
 from svnn.paper.experiments._models import (
     BASELINES,
     GRID,
@@ -21,22 +21,13 @@ from svnn.paper.experiments._models import (
     configurations,
 )
 from svnn.paper.experiments._output import Tables, cell, summarise
-from svnn.paper.experiments._real_data import (
-    FEATURES,
-    REAL,
-    fit_and_score,
-    lower_is_better,
-    metric,
-    proper_name,
-    take_times,
-)
 from svnn.paper.experiments.performance import join_times
 
 CLAIM = (
     "On all data sets the best score is that of an S-VNN; the MLP is worse than most on the brain data and Realdisp; "
     "PCA helps it; neighbour sampling is worse than the VNN; GL is the best of the wearable data, at a high cost."
 )
-DATASETS = (*REAL, *FEATURES)
+DATASETS = (*real.REAL, *real.FEATURES)
 #: A user would take the S-VNN with the best validation score. These rows of the table show its test score.
 PICKED = {
     "S-VNN, by validation": SPARSE,
@@ -69,25 +60,24 @@ QUICK = replace(
 def jobs(settings: TableSettings, rows: list[Row]) -> list[Job]:
     """Return the search on the first split, then the chosen settings on the other splits, then their times."""
     arguments = {"settings": settings}
-    names = [name for name in settings.models if name != "NeighSampl" or find_spec("torch_geometric")]
     planned = [
-        Job(fit_and_score, {"dataset": d, "model": m, "config": config, "repeat": 0}, arguments)
+        Job(real.fit_and_score, {"dataset": d, "model": m, "config": config, "repeat": 0}, arguments)
         for d in settings.datasets
-        for m in names
+        for m in settings.models
         for config in configurations(m, settings.grid)
     ]
     if not rows:
         return planned
     for (dataset, model), config in chosen(pd.DataFrame(rows)).items():
         key = {"dataset": dataset, "model": model, "config": config}
-        planned += [Job(fit_and_score, {**key, "repeat": r}, arguments) for r in range(1, settings.repeats)]
-        planned.append(Job(take_times, {**key, "what": "times"}, arguments, alone=True))
+        planned += [Job(real.fit_and_score, {**key, "repeat": r}, arguments) for r in range(1, settings.repeats)]
+        planned.append(Job(real.take_times, {**key, "what": "times"}, arguments, alone=True))
     return planned
 
 
 def notes() -> list[str]:
-    """Return what a reader should know about the table, and about this installation."""
-    said = [
+    """Return what a reader should know about the table."""
+    return [
         "Models named svnn … have the defaults of this library, among them a learned readout. All other networks are "
         "those of the paper.",
         "Settings are searched on the first split and kept for the others. Test rows of the others may have been "
@@ -95,9 +85,6 @@ def notes() -> list[str]:
         "By validation: in every repeat, the test score of the S-VNN with the best validation score. differences.csv "
         "compares the models on the same splits.",
     ]
-    if not find_spec("torch_geometric"):
-        said.append('NeighSampl is left out because it needs torch_geometric: pip install "svnn[gnn]".')
-    return said
 
 
 def chosen(rows: pd.DataFrame) -> pd.Series:
@@ -114,7 +101,7 @@ def best_validation(rows: pd.DataFrame, by: Sequence[str]) -> pd.DataFrame:
 
 def better(rows: pd.DataFrame, score: str) -> pd.Series:
     """Return scores with their sign changed where they are errors, so that larger is better."""
-    return rows[score].mask(rows["dataset"].map(lower_is_better).astype(bool), -rows[score])
+    return rows[score].mask(rows["dataset"].map(real.lower_is_better).astype(bool), -rows[score])
 
 
 def tables(rows: pd.DataFrame, settings: TableSettings) -> Tables:
@@ -164,7 +151,7 @@ def headline(frames: Tables) -> Tables:
     out = {}
     both = frames["summary"].merge(frames["times"].drop(columns="config"), how="left", on=["dataset", "model"])
     for dataset, part in both.groupby("dataset", sort=False):
-        scores = {f"{metric(dataset)}_{kind}": part[f"score_{kind}"] for kind in ("mean", "std")}
+        scores = {f"{real.metric(dataset)}_{kind}": part[f"score_{kind}"] for kind in ("mean", "std")}
         times = {"setup (s)": part["setup_seconds"], "fit (s)": part["fit_seconds_mean"]}
         times["predict (ms)"] = 1e3 * part["predict_seconds"]
         out[dataset] = pd.DataFrame({"model": part["model"], **scores, **times, "chosen": part["config"].map(cell)})
@@ -184,7 +171,7 @@ def plots(frames: Tables, settings: TableSettings) -> output.Figures:
             at = models.index(row.model)
             axis.errorbar(row.score_mean, at, xerr=row.score_std, fmt="o", color=colour, capsize=2)
         axis.set_yticks(range(len(models)), models)
-        axis.set_title(proper_name(dataset))
-        best = "lower" if lower_is_better(dataset) else "higher"
-        axis.set_xlabel(f"test {metric(dataset)}, {best} is better")
+        axis.set_title(real.proper_name(dataset))
+        best = "lower" if real.lower_is_better(dataset) else "higher"
+        axis.set_xlabel(f"test {real.metric(dataset)}, {best} is better")
     return {"table": figure}
