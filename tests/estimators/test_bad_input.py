@@ -68,7 +68,7 @@ def test_a_wrong_number_of_values_per_node_is_an_error(rng):
         ({"covariance": 3}, "covariance must be a name or an estimator"),
         ({"covariance": np.triu(np.ones((6, 6)))}, "not symmetric"),
         ({"covariance": np.ones((6, 5))}, "square"),
-        ({"covariance": np.ones((6, 6, 6))}, "one matrix for all rows; give those of each row .* as shift="),
+        ({"covariance": np.ones((6, 6, 6))}, "one matrix for all rows; give a matrix for each .* as shift="),
         ({"covariance": np.full((6, 6), np.nan)}, "NaN"),
         ({"covariance": np.eye(5)}, "covariance is a matrix of 5x5, but X has 6 features"),
         ({"covariance": as_operator(np.eye(7))}, "covariance is a matrix of 7x7, but X has 6 features"),

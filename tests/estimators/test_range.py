@@ -71,7 +71,9 @@ def test_single_precision_data_in_any_unit(unit, data):
 
 
 @pytest.mark.parametrize("unit", [1e160, 1e-170])
-@pytest.mark.parametrize("model", [SVNNRegressor(members=2, max_epochs=3, random_state=0), PCASVMRegressor(n_components=3)])
+@pytest.mark.parametrize(
+    "model", [SVNNRegressor(members=2, max_epochs=3, random_state=0), PCASVMRegressor(n_components=3)]
+)
 def test_units_that_cannot_be_computed_in_are_named_where_nothing_is_standardised(model, unit, data):
     X, y = data
     model = clone(model).set_params(standardize=False)

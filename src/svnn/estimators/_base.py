@@ -451,7 +451,7 @@ def model_on(model: BaseSVNN, covariance: CovarianceLike | MatrixLike, X: DataLi
                 f'which learns about each of them; it cannot run on {n}. Train with readout="mean" to transfer.'
             )
         other.n_features_in_ = n
-        vars(other).pop("feature_names_in_", None)
+        other.__dict__.pop("feature_names_in_", None)
         standardizer = Standardizer.identity() if X is None else standardizer
     other.shift_, other.fitted_ = shift, replace(fitted, standardizer=standardizer)
     return other

@@ -213,7 +213,7 @@ def validation_rows(
     if needs is not None:
         if not isinstance(given, (tuple, list)) or len(given) != 3:
             raise ValueError(f"validation_data must be (X, y, {needs}), as its rows need them too.")
-        *given, own = given
+        given, own = tuple(given[:2]), given[2]
     try:
         X, y = given
     except (TypeError, ValueError):

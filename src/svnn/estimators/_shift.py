@@ -87,7 +87,9 @@ def _learned(
     else:
         covariance = plain_covariance(matrix).copy()  # the caller's may change later
         if len(covariance.shape) == 3:
-            raise ValueError("covariance= is one matrix for all rows; give those of each row to fit and predict as shift=.")
+            raise ValueError(
+                "covariance= is one matrix for all rows; give a matrix for each to fit and predict as shift=."
+            )
     if model.resample != "fixed" and not hasattr(estimator, "sample"):
         raise ValueError(f'resample="{model.resample}" needs a stochastic covariance such as "acv" or "rcv".')
     divided = as_operator(matrix).normalized()
