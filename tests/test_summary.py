@@ -14,7 +14,7 @@ from sklearn.model_selection import GridSearchCV
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
 
-from svnn import GraphicalLasso, HardThreshold, SampleCovariance, SVNNClassifier, SVNNRegressor, load
+from svnn import BlendRegressor, GraphicalLasso, HardThreshold, SampleCovariance, SVNNClassifier, SVNNRegressor, load
 from svnn.paper.baselines import MLPRegressor
 
 QUICK = {"max_epochs": 4, "members": 3, "device": "cpu", "random_state": 0}
@@ -45,9 +45,15 @@ def test_a_fitted_model_says_how_large_how_sparse_and_how_good_it_is(model):
         "SVNNRegressor(covariance=HardThreshold(top_k=2), device='cpu', max_epochs=4,\n"
         "              members=3, random_state=0)\n"
         f"  fitted: N = 7, {edges} of 21 edges kept ({100 * edges / 21:.3g} %), 3 members, 4 epochs, "
-        f"validation loss {loss:.4g}, blend:\n"
-        "  0 % with edges, 0 % without edges, 100 % linear"
+        f"validation loss {loss:.4g}"
     )
+
+
+def test_a_fitted_blend_says_how_much_each_part_counts(data):
+    blend = BlendRegressor(SVNNRegressor(**QUICK), random_state=0).fit(*data)
+    said = " ".join(repr(blend).split())
+    assert "fitted: N = 7, " in said and "2 members, 4 epochs" in said
+    assert said.endswith("blend: 0 % with edges, 0 % without edges, 100 % linear")
 
 
 def test_before_fit_all_is_as_scikit_learn_has_it():

@@ -2,10 +2,6 @@
 
 from __future__ import annotations
 
-import ast
-import inspect
-import re
-
 import numpy as np
 import pandas as pd
 import polars as pl
@@ -26,14 +22,11 @@ from svnn.covariance import (
     SampleCovariance,
     SignificantEdges,
     SoftThreshold,
-    Spectral,
     Tapering,
-    WithinClass,
 )
 from svnn.covariance._base import Sparsifier
 from svnn.covariance._resolve import OURS
 from svnn.covariance._scatter import ScatterEstimator
-from svnn.preprocessing import WindowFeatures
 from svnn.testing import check_covariance
 
 #: The estimators as they come. A new one is tested as soon as it has a name.
@@ -318,20 +311,3 @@ def test_parameters_that_are_no_numbers_are_named(estimator, message, limit, X):
         estimator.set_params(dense_limit=limit)
     with pytest.raises(ValueError, match=message):
         estimator.fit(X)
-
-
-@pytest.mark.parametrize(
-    "kind", [*OURS.values(), Spectral, WithinClass, WindowFeatures], ids=lambda kind: kind.__name__
-)
-def test_signature_rules_and_documentation_agree(kind):
-    parameters = inspect.signature(kind).parameters
-    assert set(parameters) == set(kind._rules) == set(kind().get_params(deep=False))
-    section = kind.__doc__.split("    Parameters\n")[1].split("    Attributes\n")[0]
-    documented = dict(re.findall(r"^    (\w+) : .*, default=(.*)$", section, re.M))
-    assert list(documented) == list(parameters)
-    for name, each in parameters.items():
-        assert ast.literal_eval(documented[name]) == each.default
-        rule = kind._rules[name]
-        assert rule.holds is None or rule.holds(each.default)
-    for pair in getattr(kind, "_exclusive", ()):
-        assert set(pair) <= set(parameters)

@@ -27,7 +27,7 @@ SPREAD = [
     Cell("SparseCov", 80, "ledoit_wolf", "precision", 8, 0),
     Cell("Spiked", 8, "ledoit_wolf", "log", 1, 0),
     Cell("Spiked", 72, "sample", "covariance", 8, 0),
-    Cell("Spiked", 120, "sample", "covariance", 1, 1),
+    Cell("Spiked", 120, "sample", "covariance", 1, 0),
     Cell("digits", 20, "soft", "covariance", 8, 0),
     Cell("LargeCov classes", 50, "sample", "log", 8, 0),
     Cell("SparseCov classes", 12, "acv", "log", 1, 0),

@@ -61,13 +61,17 @@ PAIRS = [
 ]
 
 
+def answers(model, X):
+    """Return the predictions of a fitted model, and the embeddings where it has them."""
+    return [model.predict(X), *([model.embed(X)] if hasattr(model, "embed") else [])]
+
+
 def use(model, X, y):
     """Fit a model and return what it says."""
-    model.fit(X, y)
-    found = [model.predict(X), model.embed(X)]
+    found = answers(model.fit(X, y), X)
     if hasattr(model, "on"):
-        other = model.on(HardThreshold(density=0.5), X=X)
-        found += [other.predict(X), other.embed(X), model.on(np.eye(X.shape[1])).predict(X)]
+        found += answers(model.on(HardThreshold(density=0.5), X=X), X)
+        found.append(model.on(np.eye(X.shape[1])).predict(X))
     return found
 
 
@@ -77,7 +81,7 @@ def test_the_same_numbers_in_every_mode(model, mode, data):
     expected = use(clone(model), X, y)
     with MODES[mode]():
         inside = use(fitted := clone(model), X, y)
-    for found in (inside, [fitted.predict(X), fitted.embed(X)]):
+    for found in (inside, answers(fitted, X)):
         for a, b in zip(found, expected, strict=False):
             np.testing.assert_array_equal(a, b)
 
@@ -124,7 +128,7 @@ def test_a_shift_of_inference_tensors(data):
     with torch.inference_mode():
         shift = torch.eye(6)
     model = SVNNRegressor(covariance=shift, max_epochs=2, random_state=0)
-    plain = clone(model).set_params(shift=np.eye(6, dtype=np.float32))
+    plain = clone(model).set_params(covariance=np.eye(6, dtype=np.float32))
     np.testing.assert_array_equal(model.fit(*data).predict(data[0]), plain.fit(*data).predict(data[0]))
 
 

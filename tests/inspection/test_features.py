@@ -13,7 +13,7 @@ from inspected_models import QUICK, N, blend, network_in, numbers, signals
 from svnn import BlendRegressor, SVNNClassifier, SVNNRegressor
 from svnn.estimators._linear import LinearRegressor
 from svnn.inspection import _features, feature_contributions
-from svnn.inspection._fitted import standardizer_of
+from svnn.inspection._fitted import units_of
 
 EXACT = {"rtol": 1e-9, "atol": 1e-9}
 
@@ -30,7 +30,7 @@ def test_contributions_add_up_to_the_prediction(regression):
 
 def test_the_baseline_is_the_mean_of_the_training_data(default):
     model, X = default.model, default.X
-    mean = standardizer_of(model).mean[:, 0]
+    mean = units_of(model).mean[:, 0]
     found = feature_contributions(model, X)
     np.testing.assert_allclose(found.baseline, model.predict(mean[None])[0], **EXACT)
     again = feature_contributions(model, X, baseline=mean)
@@ -95,7 +95,7 @@ def test_a_linear_network_has_weights_times_values(use):
     model = blend(activation="identity", use=use, mlp=(3,)).fit(X, numbers(X))
     found = feature_contributions(model, X)
     assert found.n_points == 1
-    mean = standardizer_of(model).mean[:, 0]
+    mean = units_of(model).mean[:, 0]
     weights = model.predict(mean + np.eye(N)) - model.predict(mean[None])
     np.testing.assert_allclose(found.contributions, weights * (X - mean), rtol=1e-6, atol=1e-8)
 
@@ -127,8 +127,10 @@ def test_batches_do_not_change_anything(default, monkeypatch):
 def test_contributions_of_a_blend_are_the_weighted_sum_of_those_of_its_parts(default):
     model, X = default.model, default.X
     found = feature_contributions(model, X)
-    parts = {each: feature_contributions(model.parts_[each], X).contributions for each in ("with edges", "without edges")}
-    parts["linear"] = model.parts_["linear"].coef_ * (X - standardizer_of(model).mean[:, 0])
+    parts = {
+        each: feature_contributions(model.parts_[each], X).contributions for each in ("with edges", "without edges")
+    }
+    parts["linear"] = model.parts_["linear"].coef_ * (X - units_of(model).mean[:, 0])
     expected = sum(model.blend_[name] * part for name, part in parts.items())
     np.testing.assert_allclose(found.contributions, expected, atol=1e-4 * default.y.std())
 
@@ -214,7 +216,7 @@ def test_a_tolerance_that_cannot_be_met_ends(default, monkeypatch):
     monkeypatch.setattr(_features, "_PIECES", 20)
     with pytest.warns(ConvergenceWarning, match=r"more than tol=1e-18; give a larger tol"):
         found = feature_contributions(default.model, default.X, tol=1e-18)
-    assert found.n_points <= 4 * 64 + 1
+    assert found.n_points <= 4 * 2 * 20 * _features._HALVINGS
     assert abs(found.baseline + found.contributions.sum(1) - default.model.predict(default.X)).max() < 1e-9
 
 

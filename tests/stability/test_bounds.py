@@ -7,10 +7,9 @@ import scipy.sparse as sp
 from filters_by_hand import symmetric
 from svnn import HardThreshold
 from svnn.functional.masks import floor_probabilities
-from svnn.stability import _spectrum
-from svnn.stability._bounds import filter_bound, stochastic_bound
+from svnn.stability import _bounds
+from svnn.stability._bounds import Spectrum, filter_bound, stochastic_bound
 from svnn.stability._responses import lipschitz
-from svnn.stability._spectrum import Spectrum
 
 
 def bank(W, C):
@@ -43,7 +42,7 @@ def test_filter_bound_takes_sparse_matrices_and_estimators(rng):
 
 
 def test_filter_bound_of_large_sparse_matrices(rng, monkeypatch):
-    monkeypatch.setattr(_spectrum, "_EXACT_LIMIT", 100)
+    monkeypatch.setattr(_bounds, "_EXACT_LIMIT", 100)
     n = 500
     R = sp.random_array((n, n), density=0.004, random_state=rng)
     A = sp.csr_array(sp.eye_array(n) + 0.2 * (R + R.T))

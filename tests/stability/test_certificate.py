@@ -11,7 +11,7 @@ from svnn.nn import SVNN
 from svnn.nn._layers import ACTIVATIONS
 from svnn.paper import make_large_cov, make_sparse_cov
 from svnn.paper._rates import vnn_rate
-from svnn.stability import _bounds, _network, _spectrum
+from svnn.stability import _bounds, _network
 from svnn.stability._certificate import certificate, largest_filter_change
 from svnn.stability._network import ACTIVATION_SLOPES
 
@@ -200,7 +200,7 @@ def test_a_module_divides_both_by_the_norm_of_the_first(rng):
 @pytest.mark.parametrize("deterministic", [False, True])
 def test_large_sparse_matrices(rng, monkeypatch, deterministic):
     # The paths of large N, on a size at which the truth is cheap.
-    monkeypatch.setattr(_spectrum, "_EXACT_LIMIT", 100)
+    monkeypatch.setattr(_bounds, "_EXACT_LIMIT", 100)
     monkeypatch.setattr(_bounds, "_BLOCK_LIMIT", 100)
     monkeypatch.setattr(_network, "_DENSE_LIMIT", 100)
     n = 300
@@ -214,7 +214,7 @@ def test_large_sparse_matrices(rng, monkeypatch, deterministic):
     assert (outputs <= bound.per_sample).all() and embeddings.max() <= bound.embedding
     assert bound.failure_probability == 0 if deterministic else 0 < bound.failure_probability < 1e-10
     assert ("except with probability" in str(bound)) is not deterministic
-    monkeypatch.setattr(_spectrum, "_EXACT_LIMIT", 1000)
+    monkeypatch.setattr(_bounds, "_EXACT_LIMIT", 1000)
     assert certificate(module, A, B, x).output <= bound.output * 1.02
 
 

@@ -20,7 +20,6 @@ from svnn.stability import (
     Spectrum,
     _bounds,
     _network,
-    _spectrum,
     certificate,
     expected_error,
     filter_bound,
@@ -108,7 +107,7 @@ FUNCTIONS = {
 def size(request, monkeypatch):
     """Everything exact, or the ways of large matrices on a size at which they are quick."""
     if request.param == "large":
-        monkeypatch.setattr(_spectrum, "_EXACT_LIMIT", 5)
+        monkeypatch.setattr(_bounds, "_EXACT_LIMIT", 5)
         monkeypatch.setattr(_bounds, "_BLOCK_LIMIT", 5)
         monkeypatch.setattr(_network, "_DENSE_LIMIT", 5)
 

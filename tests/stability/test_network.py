@@ -13,8 +13,8 @@ from svnn import SVNNRegressor
 from svnn.nn import SVNN, CovarianceFilter
 from svnn.operators import CSROperator
 from svnn.stability import Spectrum, _bounds, _network, layer_response, network_response
-from svnn.stability._bounds import bank_change
-from svnn.stability._network import _fast_to_multiply, apply_bank
+from svnn.stability._bounds import apply_bank, bank_change
+from svnn.stability._network import _fast_to_multiply
 
 
 @pytest.mark.parametrize("shape", [(1, 4), (4, 1), (3, 3)])

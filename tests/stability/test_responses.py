@@ -12,7 +12,6 @@ from hypothesis import strategies as st
 
 from filters_by_hand import polynomial
 from strategies import covariances, seeds
-from svnn.stability._pca import pca_response
 from svnn.stability._responses import (
     derivative,
     frequency_response,
@@ -21,6 +20,7 @@ from svnn.stability._responses import (
     generalized_response,
     integral_lipschitz,
     lipschitz,
+    pca_response,
     recentred,
 )
 

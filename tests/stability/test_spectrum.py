@@ -4,8 +4,8 @@ import scipy.sparse as sp
 
 from reference import EARLY
 from svnn.functional._lanczos import extreme_values
-from svnn.stability import _spectrum
-from svnn.stability._spectrum import Spectrum, frobenius, lanczos_error
+from svnn.stability import _bounds
+from svnn.stability._bounds import Spectrum, frobenius, lanczos_error
 
 
 def sparse_symmetric(rng, n, density):
@@ -16,7 +16,7 @@ def sparse_symmetric(rng, n, density):
 @pytest.fixture
 def large(monkeypatch):
     """A sparse indefinite matrix beyond the exact limit, and its eigenvalues."""
-    monkeypatch.setattr(_spectrum, "_EXACT_LIMIT", 100)
+    monkeypatch.setattr(_bounds, "_EXACT_LIMIT", 100)
     C = sparse_symmetric(np.random.default_rng(1), 500, 0.02)
     return C, np.linalg.eigvalsh(C.toarray())
 
@@ -70,7 +70,7 @@ def test_frobenius_of_both_kinds(rng):
 @pytest.mark.parametrize("factor", [1.0, 1e-170, 1e200])
 @pytest.mark.parametrize("sparse", [False, True])
 def test_a_spectrum_of_few_eigenvalues_is_enclosed(kind, factor, sparse, monkeypatch):
-    monkeypatch.setattr(_spectrum, "_EXACT_LIMIT", 100)
+    monkeypatch.setattr(_bounds, "_EXACT_LIMIT", 100)
     values = np.linalg.eigvalsh(EARLY[kind])
     C = EARLY[kind] * factor
     spectrum = Spectrum.of(sp.csr_array(C) if sparse else C)

@@ -34,8 +34,7 @@ Task = Annotated[
 Covariance = Annotated[
     str,
     typer.Option(
-        metavar="NAME",
-        help="The covariance of the S-VNN, such as sample or ledoit_wolf. svnn advise compares them.",
+        metavar="NAME", help="The covariance of the S-VNN, such as sample or ledoit_wolf. svnn advise compares them."
     ),
 ]
 Drop = Annotated[str | None, typer.Option(help="Columns to leave out, separated by commas.")]

@@ -206,14 +206,10 @@ def _screen_table(result: Comparison) -> ScreenTable:
         table.add_column(column, justify="right")
     for model, values in result.seconds.items():
         mean, low, _ = result.interval(model)
-        p = "" if model == best else _p(result.paired_test(model, best).p)
+        p = "" if model == best else result.paired_test(model, best).p_in_words
         cells = ("→" if model == OURS else "", model, f"{mean:.3f}", f"{mean - low:.3f}", p, f"{values.mean():.2f}")
         table.add_row(*cells, style="bold" if model == best else None)
     return table
-
-
-def _p(p: float) -> str:
-    return "< 0.001" if p < 0.001 else f"{p:.3f}"
 
 
 def _write(folder: Path, result: Comparison, plan: Plan, data: Dataset) -> list[Path]:
@@ -227,21 +223,19 @@ def _write(folder: Path, result: Comparison, plan: Plan, data: Dataset) -> list[
     from svnn.reporting import write_report
 
     folder.mkdir(parents=True, exist_ok=True)
-    scores, values, picture, report = (
-        folder / name for name in ("scores.csv", "comparison.json", "comparison.png", "report.html")
-    )
-    result.to_csv(scores)
-    result.to_json(values)
-    written = [scores, values]
+    names = ["scores.csv", "comparison.json", "comparison.png", "report.html"]
+    result.to_csv(folder / names[0])
+    result.to_json(folder / names[1])
     if find_spec("matplotlib") is None:
         complain('no picture, because matplotlib is missing: pip install "svnn[compare]".', "yellow")
+        del names[2]
     else:
-        plot(result, picture)
-        written.append(picture)
+        plot(result, folder / names[2])
     train, test = plan.splits[0]
     X_train, X_test = complete(data.X[train], data.X[test])
     model = build(OURS, data.task, data.X.shape[1], plan.seed, plan.group_folds)
     model.set_params(parts__covariance=result.settings.get("covariance", DEFAULT))
     fit(model, X_train, data.y[train], None if data.groups is None else data.groups[train])
-    write_report(report, comparison=result, model=model, X=X_test, y=data.y[test], names=data.names)
-    return [*written, report]
+    rows = {"X": X_test, "y": data.y[test], "names": data.names}
+    write_report(folder / names[-1], comparison=result, model=model, **rows)
+    return [folder / name for name in names]

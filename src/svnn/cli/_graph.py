@@ -60,7 +60,11 @@ def graph(
     result is exact, and the matrix of all correlations is never formed: 75,000 genes need no large machine.
     """
     with checking(), _named_as_options():
-        _check_choice(top_k=top_k, density=density, threshold=threshold, edges=edges)
+        choices = {"top_k": top_k, "density": density, "threshold": threshold, "edges": edges}
+        given = [name for name, value in choices.items() if value is not None]
+        if len(given) != 1:
+            options = ", ".join(f"--{name.replace('_', '-')}" for name in choices)
+            raise ValueError(f"give one of {options}; got {' and '.join(given) or 'none of them'}.")
         from svnn.graphs._files import check_target
         from svnn.sources import open_table
 
@@ -79,18 +83,8 @@ def graph(
         from svnn.graphs import correlation_graph
 
         start = time.monotonic()
-        found = correlation_graph(
-            table,
-            top_k=top_k,
-            density=density,
-            threshold=threshold,
-            edges=edges,
-            correlation=correlation,
-            device=device,
-            memory_limit=memory_limit,
-            verbose=not json_,
-            out=out,
-        )
+        how: dict[str, Any] = {"correlation": correlation, "device": device, "memory_limit": memory_limit}
+        found = correlation_graph(table, **choices, **how, verbose=not json_, out=out)
         seconds = time.monotonic() - start
     said = _summary(found)
     if json_:
@@ -139,13 +133,6 @@ def _on_cluster(scheduler: str | None) -> Iterator[None]:
 
     with connected(scheduler) as client, client.as_current():
         yield
-
-
-def _check_choice(**choices: object) -> None:
-    given = [name for name, value in choices.items() if value is not None]
-    if len(given) != 1:
-        options = ", ".join(f"--{name.replace('_', '-')}" for name in choices)
-        raise ValueError(f"give one of {options}; got {' and '.join(given) or 'none of them'}.")
 
 
 @contextmanager

@@ -5,16 +5,13 @@ from __future__ import annotations
 import csv
 import io
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import Annotated, Any
 
 import typer
 
 from svnn._jobs import check_run
 from svnn.cli import _app as cli
 from svnn.cli._app import app, checking, complain, say_json, say_notes, working
-
-if TYPE_CHECKING:
-    import numpy as np
 
 Out = Annotated[Path | None, typer.Option(help="The CSV file to write. By default the result is printed.")]
 
@@ -74,23 +71,22 @@ def predict(
     with checking():
         import numpy as np
 
-        network, X = _read(model, file, out)
+        network, rows = _read(model, file, out)
         if std and hasattr(network, "classes_"):
             raise ValueError("--std is for predicted numbers; this model predicts classes.")
-        whole = np.isfinite(X).all(1)
+        whole = np.isfinite(np.asarray(rows)).all(1)
         if not whole.any():
             raise ValueError(f"{file}: every row has missing values; fill them in first.")
     with working():
-        rows = _framed(network, X[whole])
-        found = network.predict(rows, return_std=True) if std else (network.predict(rows),)
+        found = network.predict(rows[whole], return_std=True) if std else (network.predict(rows[whole]),)
     if not whole.all():
-        complain(f"predictions are empty where values are missing: {int((~whole).sum())} of {len(X)} rows.", "yellow")
-    columns: dict[str, list[Any]] = {"row": list(range(len(X)))}
+        complain(
+            f"predictions are empty where values are missing: {int((~whole).sum())} of {len(rows)} rows.", "yellow"
+        )
+    columns: dict[str, Any] = {"row": range(len(rows))}
     for name, values in zip(("prediction", "std"), found, strict=False):
-        filled: list[Any] = [None] * len(X)
-        for row, value in zip(np.flatnonzero(whole), values.tolist(), strict=True):
-            filled[row] = value
-        columns[name] = filled
+        columns[name] = np.full(len(rows), None, dtype=object)
+        columns[name][whole] = values.astype(object)
     _give([dict(zip(columns, row, strict=True)) for row in zip(*columns.values(), strict=True)], out, json_)
 
 
@@ -111,21 +107,20 @@ def stability(
         check_run(seed)
         if repeats < 1:
             raise ValueError(f"--repeats must be at least 1, got {repeats}.")
-        network, X = _read(model, file, out)
-        X = _filled(X)
-        sizes = sorted({max(2, len(X) // 2 * share // 8) for share in (1, 2, 4, 6)})
-        if len(X) < 20:
-            raise ValueError(f"{file} has {len(X)} rows; a curve needs at least 20.")
+        network, rows = _read(model, file, out, fill_in=True)
+        sizes = sorted({max(2, len(rows) // 2 * share // 8) for share in (1, 2, 4, 6)})
+        if len(rows) < 20:
+            raise ValueError(f"{file} has {len(rows)} rows; a curve needs at least 20.")
     with working():
+        import numpy as np
         from sklearn.base import clone
 
         from svnn.inspection._fitted import network_part
         from svnn.stability import stability_curve
 
         estimator = clone(network_part(network)[1].covariance_estimator_)
-        curve = stability_curve(
-            network, _framed(network, X[1::2]), estimator, X[::2], sizes, repeats=repeats, random_state=seed
-        )
+        options = {"repeats": repeats, "random_state": seed}
+        curve = stability_curve(network, rows[1::2], estimator, np.asarray(rows)[::2], sizes, **options)
     names = ("n_samples", "covariance_error", "embedding_error", "prediction_change")
     _give([{name: row[name] for name in names} for row in curve.mean("n_samples")], out, json_, aligned=True)
 
@@ -142,16 +137,14 @@ def explain(
     with checking():
         if top < 1:
             raise ValueError(f"--top must be at least 1, got {top}.")
-        network, X = _read(model, file, out)
-        X = _filled(X)
+        network, rows = _read(model, file, out, fill_in=True)
     with working():
         from svnn.inspection import feature_contributions
 
-        found = feature_contributions(network, _framed(network, X))
+        found = feature_contributions(network, rows)
         if out is not None:
             found.to_frame().to_csv(out, index=False, lineterminator="\n")
-    rows = [{"feature": name, "contribution": value} for name, value in found.top(top)]
-    _give(rows, None, json_, aligned=True)
+    _give([{"feature": name, "contribution": value} for name, value in found.top(top)], None, json_, aligned=True)
 
 
 @app.command()
@@ -180,41 +173,30 @@ def _loaded(model: Path) -> Any:
     return load(model)
 
 
-def _read(model: Path, file: str, out: Path | None) -> tuple[Any, np.ndarray]:
-    """Return the model, and the columns of the table that it was fitted with."""
+def _read(model: Path, file: str, out: Path | None, fill_in: bool = False) -> tuple[Any, Any]:
+    """Return the model, and the rows of the table as it knows them: a frame where it was fitted with names.
+
+    With ``fill_in`` missing values are filled in with medians, which is said.
+    """
+    import numpy as np
+    import pandas as pd
+
     from svnn.comparison import read_table
+    from svnn.comparison._models import complete
 
     if out is not None:
         cli.check_file(out)
     network = _loaded(model)
     names = getattr(network, "feature_names_in_", None)
-    if names is not None:
-        return network, read_table(file, names=[str(name) for name in names]).X
-    X = read_table(file).X
+    X = read_table(file, names=None if names is None else [str(name) for name in names]).X
     if X.shape[1] != network.n_features_in_:
         raise ValueError(
             f"{file} has {X.shape[1]} columns of numbers, but the model was fitted with {network.n_features_in_}."
         )
-    return network, X
-
-
-def _framed(network: Any, X: np.ndarray) -> Any:
-    """Return rows as the model knows them: with names where it was fitted with names."""
-    import pandas as pd
-
-    names = getattr(network, "feature_names_in_", None)
-    return X if names is None else pd.DataFrame(X, columns=names)
-
-
-def _filled(X: np.ndarray) -> np.ndarray:
-    """Fill in missing values with medians, and say so."""
-    import numpy as np
-
-    from svnn.comparison._models import complete
-
-    if np.isnan(X).any():
+    if fill_in and np.isnan(X).any():
         complain("missing values are taken to be the medians of the table.", "yellow")
-    return complete(X, X)[0]
+        X, _ = complete(X, X)
+    return network, X if names is None else pd.DataFrame(X, columns=names)
 
 
 def _give(rows: list[dict[str, Any]], out: Path | None, json_: bool, aligned: bool = False) -> None:

@@ -105,10 +105,7 @@ def compare(
 
 
 def with_models(
-    plan: Plan,
-    models: Sequence[str] | None = None,
-    covariance: CovarianceLike = DEFAULT,
-    notes: Iterable[str] = (),
+    plan: Plan, models: Sequence[str] | None = None, covariance: CovarianceLike = DEFAULT, notes: Iterable[str] = ()
 ) -> Plan:
     """Return the plan of a comparison of models; those that would take too long are left out, with a note."""
     known = MODELS[plan.task]

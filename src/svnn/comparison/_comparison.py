@@ -68,6 +68,13 @@ class PairedTest(NamedTuple):
         """Whether the difference is more than chance."""
         return self.p < ALPHA
 
+    @property
+    def p_in_words(self) -> str:
+        """The p for tables."""
+        if not np.isfinite(self.p):
+            return "–"
+        return "< 0.001" if self.p < 0.001 else f"{self.p:.3f}"
+
 
 @dataclass(frozen=True, eq=False)
 class Comparison:

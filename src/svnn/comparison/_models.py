@@ -93,10 +93,7 @@ def build(name: str, task: str, features: int, seed: int, group_folds: int | Non
         return make_pipeline(StandardScaler(), process)
     gammas = [0.01 / features, 0.1 / features, 1 / features]  # the last is scikit-learn's for standardised features
     searched: dict[str, tuple[Any, dict[str, list[Any]]]] = {
-        "SVM": (
-            SVR() if regression else SVC(),
-            {"C": [0.1, 1, 10, 100, 1000], "gamma": gammas},
-        ),
+        "SVM": (SVR() if regression else SVC(), {"C": [0.1, 1, 10, 100, 1000], "gamma": gammas}),
         "PLS": (PLSRegression(), {"n_components": [n for n in COMPONENTS if n <= features]}),
         "ridge": (Ridge(), {"alpha": PENALTIES.tolist()}),
         "logistic": (LogisticRegression(max_iter=2000), {"C": [0.001, 0.01, 0.1, 1, 10, 100]}),

@@ -79,12 +79,7 @@ def load_genes(name: str, root: PathLike | None = None) -> Bunch:
 
 
 def load_stocks(
-    root: PathLike | None = None,
-    *,
-    window: int = 5,
-    horizon: int = 5,
-    target: str = "volatility",
-    adjust: bool = True,
+    root: PathLike | None = None, *, window: int = 5, horizon: int = 5, target: str = "volatility", adjust: bool = True
 ) -> Bunch:
     r"""Load daily returns of stocks of the S&P 500; a row is a few days in a row, a column is one of 452 stocks.
 

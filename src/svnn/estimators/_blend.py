@@ -16,7 +16,7 @@ from sklearn.utils import Tags
 from sklearn.utils.metaestimators import _BaseComposition
 from sklearn.utils.validation import check_consistent_length, check_is_fitted
 
-from svnn._parameters import Rule, anything, boolean, check_parameters, integer, seed
+from svnn._parameters import Rule, anything, check_parameters, integer
 from svnn._summary import FittedSummary
 from svnn._types import ColumnLike, CovarianceLike, DataLike, MatrixLike, RandomState
 from svnn._validation import at_once
@@ -42,6 +42,7 @@ from svnn.estimators._linear import LinearClassifier, LinearRegressor
 from svnn.estimators._model_file import PathLike
 from svnn.estimators._per_sample import check_no_shift
 from svnn.estimators._regressor import SVNNRegressor
+from svnn.estimators._rules import TRAINING
 from svnn.estimators._summary import network_facts
 from svnn.estimators._units import LabelTargets, NumberTargets, Targets, check_targets
 from svnn.estimators.training import plain_torch
@@ -56,8 +57,8 @@ class _Blend(FittedSummary, _BaseComposition):
     _rules: ClassVar[dict[str, Rule]] = {
         "parts": anything('"auto", S-VNN or list of (name, estimator)'),
         "cv": integer(2),
-        "random_state": seed(),
-        "verbose": boolean(),
+        "random_state": TRAINING["random_state"],
+        "verbose": TRAINING["verbose"],
     }
     _are_labels: ClassVar[bool]
     _network: ClassVar[Any]

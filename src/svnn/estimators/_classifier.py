@@ -48,7 +48,7 @@ class SVNNClassifier(ClassifierMixin, BaseSVNN):
         Values per node after each layer; its length is the number of layers.
     activation : {"leaky_relu", "relu", "elu", "gelu", "silu", "tanh", "identity"}, default="silu"
         The function that is applied to the values after each layer.
-    readout : {"weighted", "mean", "flatten"}, default="weighted"
+    readout : {"mean", "weighted", "flatten"}, default="weighted"
         How the nodes become one vector per sample. "weighted" learns weights of the nodes. "mean" averages over them,
         as the paper does: it cannot tell nodes apart and is usually less accurate, but transfers to another N.
         "flatten" feeds every node to the head.

@@ -30,7 +30,7 @@ TRAINING: dict[str, Rule] = {
     "validation_fraction": number(0, 1),
     "device": anything("str"),
     "random_state": seed(),
-    "verbose": boolean(),
+    "verbose": boolean()._replace(kind="int"),
     "callbacks": callables(),
 }
 #: Of every network of layers.

@@ -10,13 +10,4 @@ from svnn.graphs._correlation import correlation_graph
 from svnn.graphs._files import read_edges, write_edges
 from svnn.graphs._graph import Edges, Graph, edge_list, to_igraph, to_networkx
 
-__all__ = [
-    "Edges",
-    "Graph",
-    "correlation_graph",
-    "edge_list",
-    "read_edges",
-    "to_igraph",
-    "to_networkx",
-    "write_edges",
-]
+__all__ = ["Edges", "Graph", "correlation_graph", "edge_list", "read_edges", "to_igraph", "to_networkx", "write_edges"]

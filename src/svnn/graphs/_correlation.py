@@ -33,12 +33,7 @@ _DEVICE_SHARE = 0.4
 #: of it: measured up to this number of samples. With more the error grows as the root of their number.
 _ROUNDING, _SAMPLES = 2.0**-20, 2**14
 #: What chooses the edges.
-_CHOICES = {
-    "top_k": integer(1),
-    "density": share(),
-    "threshold": share(),
-    "edges": integer(1),
-}
+_CHOICES = {"top_k": integer(1), "density": share(), "threshold": share(), "edges": integer(1)}
 
 
 def correlation_graph(

@@ -11,19 +11,21 @@ import torch
 from torch import Tensor
 
 from svnn._types import DataLike, Matrix
-from svnn.estimators._base import BaseSVNN
 from svnn.estimators.training import plain_torch
 from svnn.functional import log_covariance
 from svnn.functional._array import is_torch, to_numpy
+from svnn.functional._matrix import numpy_matrix
 from svnn.inspection._fitted import (
     Model,
-    ModelFunction,
+    PartFunction,
     check_finite,
     check_model,
     feature_index,
     feature_names,
-    model_function,
     network_part,
+    part_function,
+    part_functions,
+    signals_of,
     standardised,
 )
 from svnn.inspection._results import EdgeContributions
@@ -99,13 +101,18 @@ def edge_contributions(
     """
     check_model(model)
     weight, network = network_part(model)
-    everything, Z = model_function(model, class_, logit), standardised(model, X)
-    function = everything if network is model else model_function(network, class_, logit)
+    functions, signals = part_functions(model, class_, logit), signals_of(model, X)
+    function, Z = part_function(network, class_, logit), standardised(model, X)
     if of not in ("covariance", "shift"):
         raise ValueError(f'of must be "covariance" or "shift", got {of!r}.')
-    logarithm = of == "covariance" and network.shift_.use == "log"
-    matrix, scale = _scaled_covariance(network) if logarithm else _scaled_shift(network)
-    names = feature_names(model)
+    operator, names = network.operator_, feature_names(model)
+    by_logarithm = of == "covariance" and network.shift_.use == "log"
+    if by_logarithm:
+        scale = network.shift_.scale
+        matrix = numpy_matrix(network.covariance_) / scale
+        matrix = matrix if isinstance(matrix, np.ndarray) else matrix.toarray()
+    else:
+        scale, matrix = float(operator.scale or 1.0), plain_matrix(operator).astype(np.float64)
     pairs = _kept(matrix) if edges is None else _chosen(edges, matrix, names, of)
     whole = check_finite(function.values(Z))
     if len(Z) * len(pairs) * whole.shape[1] > _MOST_NUMBERS:
@@ -114,35 +121,17 @@ def edge_contributions(
             "name fewer by edges=, or give fewer rows."
         )
     weights = np.asarray(matrix[pairs[:, 0], pairs[:, 1]], dtype=np.float64).reshape(-1)
-
-    def shifts_without(part: slice) -> ShiftOfRows:
-        if logarithm:
-            return _recomputed_logarithms(function, np.asarray(matrix), pairs[part])
-        return _two_nodes_changed(function, network.operator_, pairs[part], weights[part])
-
     ablated = np.empty((len(Z), len(pairs), whole.shape[1]))
-    _fill(ablated, function, function.tensor(Z), max(1, _STACKED // matrix.shape[0] ** 2), shifts_without)
-    prediction = whole if network is model else everything.values(Z)
+    _fill(ablated, function, function.tensor(Z), pairs, weights, matrix if by_logarithm else operator)
+    predictions = [share * part.values(units(signals)) for share, units, part in functions]
     return EdgeContributions(
         function.shaped(weight * (whole[:, None] - ablated)),
         np.array([f"{names[i]} - {names[j]}" for i, j in pairs], dtype=object),
         function.labels,
-        function.shaped(prediction),
+        function.shaped(np.sum(predictions, 0)),
         pairs,
         weights * scale,
     )
-
-
-def _scaled_shift(network: BaseSVNN) -> tuple[Matrix, float]:
-    """Return the matrix that the filters shift by, in double precision, and the number that it was divided by."""
-    operator = network.operator_
-    return plain_matrix(operator).astype(np.float64), float(operator.scale or 1.0)
-
-
-def _scaled_covariance(network: BaseSVNN) -> tuple[np.ndarray, float]:
-    """Return the dense covariance divided as in the training, and the number it was divided by."""
-    C, scale = network.covariance_, network.shift_.scale
-    return np.asarray(C if isinstance(C, np.ndarray) else C.toarray(), dtype=np.float64) / scale, scale
 
 
 def _kept(matrix: Matrix) -> np.ndarray:
@@ -178,54 +167,45 @@ def _chosen(edges: EdgesLike, matrix: Matrix, names: np.ndarray, of: str) -> np.
     return np.array(chosen, dtype=np.int64).reshape(-1, 2)
 
 
-#: Makes the shift for a batch that holds n rows of X for every edge of a group, one edge after the other.
-ShiftOfRows: TypeAlias = Callable[[int], CovarianceOperator]
-
-
-def _two_nodes_changed(
-    function: ModelFunction, operator: CovarianceOperator, pairs: np.ndarray, weights: np.ndarray
-) -> ShiftOfRows:
-    """Return shifts by the matrix of a network, with a change of two nodes."""
-    ends, weight = torch.as_tensor(pairs, device=function.device), function.tensor(weights)
-
-    def shift(n_rows: int) -> CovarianceOperator:
-        first, second = ends.repeat_interleave(n_rows, 0).T
-        return WithoutEdge(operator, first, second, weight.repeat_interleave(n_rows))
-
-    return shift
-
-
-def _recomputed_logarithms(function: ModelFunction, matrix: np.ndarray, pairs: np.ndarray) -> ShiftOfRows:
-    """Return shifts by the logarithms of matrices without an edge, rounded as the shift of the model is."""
-    logarithms = np.empty((len(pairs), *matrix.shape), dtype=np.float32)
-    for place, (i, j) in enumerate(pairs):
-        without = matrix.copy()
-        without[i, j] = without[j, i] = 0.0
-        logarithms[place] = log_covariance(without)
-    shifts = BatchedOperator(function.tensor(logarithms)).normalized(1.0)
-    edge = torch.arange(len(pairs), device=function.device)
-    return lambda n_rows: shifts[edge.repeat_interleave(n_rows)]
-
-
 def _fill(
     ablated: np.ndarray,
-    function: ModelFunction,
+    function: PartFunction,
     x: Tensor,
-    at_once: int,
-    shifts_without: Callable[[slice], ShiftOfRows],
+    pairs: np.ndarray,
+    weights: np.ndarray,
+    of: np.ndarray | CovarianceOperator,
 ) -> None:
-    """Write the predictions (t, E, m) without each edge to ``ablated``, for at most ``at_once`` edges at a time."""
-    n_edges, most = ablated.shape[1], function.rows_at_once(x.shape[1])
+    """Write the predictions (t, E, m) without each edge to ``ablated``.
+
+    Edges are left out of the operator, or of a covariance whose logarithm is the shift.
+    """
+    most = function.rows_at_once(x.shape[1])
     rows = min(most, len(x))
-    size = max(1, min(most // rows, at_once))
-    for first in range(0, n_edges, size):
-        edges = slice(first, min(first + size, n_edges))
-        shift, n = shifts_without(edges), edges.stop - edges.start
+    size = max(1, min(most // rows, _STACKED // x.shape[1] ** 2))
+    for first in range(0, len(pairs), size):
+        some = slice(first, first + size)
+        shift, n = _shifts(function, of, pairs[some], weights[some]), len(pairs[some])
         for start in range(0, len(x), rows):
             part = x[start : start + rows]
             with torch.no_grad():
-                values = function(part.repeat(n, 1, 1), shift(len(part)))
-            ablated[start : start + rows, edges] = values.unflatten(0, (n, -1)).transpose(0, 1).cpu().numpy()
+                edge = torch.arange(n, device=x.device).repeat_interleave(len(part))
+                values = function(part.repeat(n, 1, 1), shift(edge)).unflatten(0, (n, -1))
+            ablated[start : start + rows, some] = values.transpose(0, 1).cpu().numpy()
+
+
+def _shifts(
+    function: PartFunction, of: np.ndarray | CovarianceOperator, pairs: np.ndarray, weights: np.ndarray
+) -> Callable[[Tensor], CovarianceOperator]:
+    """Return a function that makes a shift without an edge for each sample, from the numbers of these edges."""
+    if isinstance(of, CovarianceOperator):
+        operator, ends, weight = of, function.tensor(pairs).long(), function.tensor(weights)
+        return lambda edge: WithoutEdge(operator, ends[edge, 0], ends[edge, 1], weight[edge])
+    logarithms = np.empty((len(pairs), *of.shape), dtype=np.float32)  # rounded as the shift of a model is
+    for place, (i, j) in enumerate(pairs):
+        without = of.copy()
+        without[i, j] = without[j, i] = 0.0
+        logarithms[place] = log_covariance(without)
+    return BatchedOperator(function.tensor(logarithms)).normalized(1.0).__getitem__
 
 
 class WithoutEdge(CovarianceOperator):

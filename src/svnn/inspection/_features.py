@@ -17,16 +17,16 @@ from svnn._types import DataLike, Matrix
 from svnn.estimators.training import plain_torch
 from svnn.functional.spectrum import leading_eigenvectors
 from svnn.inspection._fitted import (
+    LinearMap,
     Model,
-    ModelFunction,
     PartFunction,
     check_finite,
     check_model,
     feature_names,
-    model_function,
     network_part,
-    standardised,
-    standardizer_of,
+    part_functions,
+    signals_of,
+    units_of,
 )
 from svnn.inspection._results import EigenvectorContributions, FeatureContributions
 
@@ -110,15 +110,9 @@ def feature_contributions(
     True
     """
     function, path = _path(model, X, baseline, class_, logit, tol)
-    contributions = np.einsum("tnfm,tnf->tnm", path.gradient, path.step)
-    return FeatureContributions(
-        function.shaped(contributions),
-        feature_names(model),
-        function.labels,
-        function.shaped(path.end),
-        function.shaped(path.start),
-        path.n_points,
-    )
+    contributions = function.shaped(np.einsum("tnfm,tnf->tnm", path.gradient, path.step))
+    start, end = function.shaped(path.start), function.shaped(path.end)
+    return FeatureContributions(contributions, feature_names(model), function.labels, end, start, path.n_points)
 
 
 @plain_torch()
@@ -242,21 +236,26 @@ class _Pieces(NamedTuple):
 
 def _path(
     model: Model, X: DataLike, baseline: DataLike | None, class_: Any, logit: bool, tol: float
-) -> tuple[ModelFunction, PathIntegral]:
-    """Return the model as a function, and its path integral for data and baseline as the caller gave them."""
+) -> tuple[PartFunction, PathIntegral]:
+    """Return the function of a part of a model, and the path integral of all parts in the units of the model."""
     check_model(model)
-    function = model_function(model, class_, logit)
-    Z = standardised(model, X)
-    if baseline is None:
-        return function, integrate(function, Z, np.zeros(Z.shape[1:]), tol)
-    given = np.asarray(baseline, dtype=np.float64)
-    expected = Z.shape[1:] if Z.shape[2] > 1 else Z.shape[1:2]
-    if given.shape not in (expected, Z.shape[1:]) or not np.isfinite(given).all():
+    functions, signals, units = part_functions(model, class_, logit), signals_of(model, X), units_of(model)
+    shape = signals.shape[1:]
+    given = np.broadcast_to(units.mean, shape) if baseline is None else np.asarray(baseline, dtype=np.float64)
+    expected = shape if shape[1] > 1 else shape[:1]
+    if given.shape not in (expected, shape) or not np.isfinite(given).all():
         raise ValueError(f"baseline must be one sample of shape {expected}, of finite numbers; got {given.shape}.")
-    return function, integrate(function, Z, standardizer_of(model)(given.reshape(Z.shape[1:])), tol)
+    given, paths = given.reshape(shape), []
+    for weight, own, function in functions:
+        path = integrate(function, check_finite(np.asarray(own(signals), dtype=np.float64)), own(given), tol)
+        gradient = weight * np.asarray(units.scale / own.scale)[..., None] * path.gradient
+        paths.append((gradient, weight * path.start, weight * path.end, path.n_points))
+    gradient, start, end = (sum(parts) for parts in list(zip(*paths, strict=True))[:3])
+    step = units(signals) - units(given)
+    return functions[0][2], PathIntegral(gradient, step, start, end, max(path[3] for path in paths))
 
 
-def integrate(function: ModelFunction, Z: np.ndarray, baseline: np.ndarray, tol: float) -> PathIntegral:
+def integrate(function: PartFunction, Z: np.ndarray, baseline: np.ndarray, tol: float) -> PathIntegral:
     r"""Return average gradients, from as many points as each sample needs.
 
     On every piece of the path from u to v, the average gradient fulfils :math:`\bar g^\top (v - u) = f(v) - f(u)`. The
@@ -275,7 +274,7 @@ def integrate(function: ModelFunction, Z: np.ndarray, baseline: np.ndarray, tol:
     closed = closed_form(function, origin)
     gradient = np.empty((*Z.shape, len(start)))
     n_points, errors = 1, []
-    for rows in torch.arange(len(Z), device=function.device).split(function.rows_at_once(Z.shape[1])):
+    for rows in torch.arange(len(Z), device=step.device).split(function.rows_at_once(Z.shape[1])):
         ends = function.tensor(start).expand(len(rows), -1), function.tensor(end)[rows]
         average, error, points = _average(function, closed, origin, step[rows], ends, scale, tol)
         gradient[rows.cpu().numpy()] = average.cpu().numpy()
@@ -292,8 +291,8 @@ def integrate(function: ModelFunction, Z: np.ndarray, baseline: np.ndarray, tol:
 
 
 def _average(
-    function: ModelFunction,
-    closed: ModelFunction | None,
+    function: PartFunction,
+    closed: PartFunction | None,
     origin: Tensor,
     step: Tensor,
     ends: tuple[Tensor, Tensor],
@@ -329,7 +328,7 @@ def _average(
     return total, spent, int(points.max())
 
 
-def _rule(function: ModelFunction, origin: Tensor, step: Tensor, pieces: _Pieces, n_points: int) -> Tensor:
+def _rule(function: PartFunction, origin: Tensor, step: Tensor, pieces: _Pieces, n_points: int) -> Tensor:
     """Return the integrals of the gradients over the pieces, (P, N, F, m)."""
     places, weights = np.polynomial.legendre.leggauss(n_points)
     integrals = []
@@ -344,7 +343,7 @@ def _rule(function: ModelFunction, origin: Tensor, step: Tensor, pieces: _Pieces
     return torch.cat(integrals)
 
 
-def _gradients(function: ModelFunction, x: Tensor) -> Tensor:
+def _gradients(function: PartFunction, x: Tensor) -> Tensor:
     """Return the gradients (t, N, F, m) of every output; the rows of ``x`` do not affect one another."""
     x = x.detach().requires_grad_()
     columns = function(x).sum(0).unbind()
@@ -352,7 +351,7 @@ def _gradients(function: ModelFunction, x: Tensor) -> Tensor:
     return torch.stack(parts, -1)
 
 
-def _halved(function: ModelFunction, origin: Tensor, step: Tensor, pieces: _Pieces) -> _Pieces:
+def _halved(function: PartFunction, origin: Tensor, step: Tensor, pieces: _Pieces) -> _Pieces:
     """Return both halves of every piece."""
     middle = (pieces.low + pieces.high) / 2
     with torch.no_grad():
@@ -392,22 +391,19 @@ class Secant(nn.Module):
         return value + torch.where(close, slope, secant) * (a - here)
 
 
-def closed_form(function: ModelFunction, baseline: Tensor) -> ModelFunction | None:
+def closed_form(function: PartFunction, baseline: Tensor) -> PartFunction | None:
     """Return a function whose gradients are the average ones on the path from a baseline (N, F), or None.
 
     There is one for networks of one layer with a linear head (``mlp=()``), as long as numbers or logits are explained.
     """
-    stacks = [part.networks for part in function.parts]
-    if not function.linear or any(len(stack.filters) > 1 or len(stack.head) > 1 for stack in stacks):
+    networks = function.networks
+    if not function.is_linear or len(networks.filters) > 1 or len(networks.head) > 1:
         return None
-    function = replace(function, parts=tuple(map(_with_secant, function.parts)))
+    if isinstance(networks, LinearMap):
+        return function
+    networks = copy.deepcopy(networks, {id(networks.powers): networks.powers})  # on the same shift
+    networks.activation = Secant(networks.activation)
+    function = replace(function, networks=networks)
     with torch.no_grad():
         function(baseline[None])
     return function
-
-
-def _with_secant(part: PartFunction) -> PartFunction:
-    powers = part.networks.powers
-    networks = copy.deepcopy(part.networks, {id(powers): powers})  # with the same shift
-    networks.activation = Secant(networks.activation)
-    return replace(part, networks=networks)

@@ -12,7 +12,7 @@ from typing import Any, TypeAlias
 import numpy as np
 import torch
 from sklearn.utils.validation import check_is_fitted
-from torch import Tensor
+from torch import Tensor, nn
 
 from svnn._types import DataLike, Matrix
 from svnn.estimators import BlendClassifier, BlendRegressor
@@ -21,14 +21,14 @@ from svnn.estimators._data import check_signals
 from svnn.estimators._linear import LinearClassifier, LinearFitted, LinearRegressor
 from svnn.estimators._units import Standardizer
 from svnn.functional._matrix import numpy_matrix
-from svnn.nn import SVNN
 from svnn.nn._powers import Powers
 from svnn.nn._stacked import StackedNetworks
 from svnn.operators import CovarianceOperator
 
 #: A fitted S-VNN, or a blend.
 Model: TypeAlias = BaseSVNN | BlendRegressor | BlendClassifier
-BLENDS, LINEAR = (BlendRegressor, BlendClassifier), (LinearRegressor, LinearClassifier)
+BLENDS = BlendRegressor, BlendClassifier
+_KNOWN = BaseSVNN, LinearRegressor, LinearClassifier
 
 #: Hidden values held at once, in double precision. What a pass keeps for its gradients is a few hundred megabytes.
 _VALUES = 2**19
@@ -116,22 +116,22 @@ def feature_index(feature: Any, names: np.ndarray, argument: str) -> int:
 
 def signals_of(model: Model, X: DataLike) -> np.ndarray:
     """Return checked data as signals (t, N, F), in the units of ``X``."""
-    n_values = next((part.fitted_.n_values for _, part in model_parts(model).values() if _is_known(part)), None)
-    shape = np.shape(X)
-    return check_signals(model, X, (shape[2] if len(shape) > 2 else 1) if n_values is None else n_values)
+    shape, known = np.shape(X), (part for _, part in model_parts(model).values() if isinstance(part, _KNOWN))
+    n_values = next((part.fitted_.n_values for part in known), shape[2] if len(shape) > 2 else 1)
+    return check_signals(model, X, n_values)
 
 
 def standardised(model: Model, X: DataLike) -> np.ndarray:
-    """Return data as the first of the networks gets them: (t, N, F), in standard deviations of the training data."""
-    return check_finite(np.asarray(standardizer_of(model)(signals_of(model, X)), dtype=np.float64))
+    """Return data as the S-VNN of a model gets them: (t, N, F), in standard deviations of the training data."""
+    return check_finite(np.asarray(units_of(model)(signals_of(model, X)), dtype=np.float64))
 
 
-def standardizer_of(model: Model) -> Standardizer:
-    """Return the units in which a model is inspected: those of its S-VNN with edges, or of its first part."""
-    parts = [part for _, part in model_parts(model).values()]
-    known = [part for part in parts if _is_known(part)]
-    part = network_part(model)[1] if any(isinstance(part, BaseSVNN) for part in parts) else known[0]
-    return part.fitted_.standardizer
+def units_of(model: Model) -> Standardizer:
+    """Return the units in which a model is inspected: those of its S-VNN with edges, or else of its first part."""
+    parts = [part for _, part in model_parts(model).values() if isinstance(part, _KNOWN)]
+    networks = any(isinstance(part, BaseSVNN) for part in parts)
+    standardizer: Standardizer = (network_part(model)[1] if networks else parts[0]).fitted_.standardizer
+    return standardizer
 
 
 def check_finite(values: np.ndarray) -> np.ndarray:
@@ -141,62 +141,53 @@ def check_finite(values: np.ndarray) -> np.ndarray:
     return values
 
 
-def _is_known(part: Any) -> bool:
-    return isinstance(part, (BaseSVNN, *LINEAR))
-
-
 # -- predictions as functions -----------------------------------------------------------------------
+
+
+class LinearMap(nn.Module):
+    """A linear model of standardised signals, called as :class:`~svnn.nn._stacked.StackedNetworks`."""
+
+    filters = head = ()
+    weight: Tensor
+    bias: Tensor
+
+    def __init__(self, fitted: LinearFitted) -> None:
+        super().__init__()
+        self.register_buffer("weight", torch.as_tensor(fitted.weight.T, dtype=torch.float64))
+        self.register_buffer("bias", torch.as_tensor(fitted.bias, dtype=torch.float64))
+        self.widest = fitted.n_values
+
+    def forward(self, x: Tensor, own: CovarianceOperator | None = None) -> Tensor:
+        return (x.flatten(1) @ self.weight + self.bias)[None]
 
 
 @dataclass(frozen=True)
 class PartFunction:
-    """The weighted predictions (t, m) of a part of a model, for signals in the units of the model.
-
-    ``combine`` makes predictions from the outputs of the ``networks``, (members, t, n_outputs). ``factor`` and
-    ``offset`` turn signals into those in the units of the part.
-    """
-
-    networks: StackedNetworks
-    combine: Callable[[Tensor], Tensor]
-    weight: float
-    factor: Tensor
-    offset: Tensor
-
-    def __call__(self, x: Tensor, shift: CovarianceOperator | None = None) -> Tensor:
-        """Return the predictions on the shift of the part, unless another one is given."""
-        return self.weight * self.combine(self.networks(x * self.factor + self.offset, shift))
-
-
-@dataclass(frozen=True)
-class ModelFunction:
-    """The predictions of a model, (t, m), for standardised signals (t, N, F), in double precision.
+    """The predictions (t, m) of an S-VNN or a linear model, for standardised signals (t, N, F), in double precision.
 
     Attributes
     ----------
-    parts : tuple of PartFunction
-        The predictions are the sum of theirs.
+    networks : StackedNetworks or LinearMap
+    combine : function
+        Makes predictions from the outputs (members, t, n_outputs) of the networks.
     labels : ndarray of shape (m,) or None
         The names of the outputs; None where a sample has one number only.
     unit : ndarray of shape (m,) or None
         The size of a difference that counts: the standard deviation of the target, or 1 for probabilities and logits.
-        None where the model was trained on unscaled targets.
-    linear : bool
+        None where the part was trained on unscaled targets.
+    is_linear : bool
         Whether predictions are linear in the outputs of the networks.
     """
 
-    parts: tuple[PartFunction, ...]
+    networks: Any
+    combine: Callable[[Tensor], Tensor]
     labels: np.ndarray | None
     unit: np.ndarray | None
-    linear: bool
-
-    @property
-    def device(self) -> torch.device:
-        """Where the networks are."""
-        return self.parts[0].factor.device
+    is_linear: bool
 
     def __call__(self, x: Tensor, shift: CovarianceOperator | None = None) -> Tensor:
-        """Return the predictions for a tensor of signals, on the shift of each part unless another one is given."""
-        return torch.stack([part(x, shift) for part in self.parts]).sum(0)
+        """Return the predictions for a tensor of signals, on the shift of the part unless another one is given."""
+        return self.combine(self.networks(x, shift))
 
     def values(self, Z: np.ndarray) -> np.ndarray:
         """Return the predictions for an array of signals, some rows at a time."""
@@ -204,60 +195,58 @@ class ModelFunction:
             parts = [self(part) for part in self.tensor(Z).split(self.rows_at_once(Z.shape[1]))]
         return torch.cat(parts).cpu().numpy()
 
-    def tensor(self, Z: np.ndarray) -> Tensor:
+    def tensor(self, Z: Any) -> Tensor:
         """Return an array as a tensor of double precision on the device of the networks."""
-        return torch.as_tensor(Z, dtype=torch.float64, device=self.device)
+        return torch.as_tensor(Z, dtype=torch.float64, device=next(self.networks.buffers()).device)
 
     def rows_at_once(self, n_nodes: int) -> int:
         """Return how many rows fit in one pass."""
-        return max(1, _VALUES // (n_nodes * max(part.networks.widest for part in self.parts)))
+        return max(1, _VALUES // (n_nodes * self.networks.widest))
 
     def shaped(self, values: np.ndarray) -> np.ndarray:
         """Return (…, m) values without their last axis where there is one number per sample."""
         return values if self.labels is not None else values[..., 0]
 
 
-def model_function(model: Model, class_: Any = None, logit: bool = False) -> ModelFunction:
-    """Return a checked model as a function; of a classifier with the outputs of all classes or of one."""
-    targets: Any = model.fitted_.targets
-    chosen = slice(None)
-    if not targets.are_labels:
-        if class_ is not None or logit:
-            name = "class_" if class_ is not None else "logit"
-            raise ValueError(f"{name} is for classifiers only, and model is a {type(model).__name__}; drop it.")
-        labels = np.arange(targets.shape[0]) if targets.shape else None
-        is_scaled = not isinstance(model, BaseSVNN) or model.fitted_.standardize
-        unit = np.asarray(targets.standardizer.scale) if is_scaled else None
-    else:
-        chosen = slice(None) if class_ is None else _class_index(class_, targets.classes)
-        labels, unit = (targets.classes if class_ is None else None), np.ones(())
-    used = {name: (weight, part) for name, (weight, part) in model_parts(model).items() if weight > 0}
-    for name, (_, part) in used.items():
-        if not _is_known(part):
+def part_functions(
+    model: Model, class_: Any = None, logit: bool = False
+) -> list[tuple[float, Standardizer, PartFunction]]:
+    """Return the parts of a checked model that count as functions, each with its weight and the units of its signals.
+
+    The outputs of a classifier are those of all classes, or of one.
+    """
+    targets = model.fitted_.targets
+    if not targets.are_labels and (class_ is not None or logit):
+        name = "class_" if class_ is not None else "logit"
+        raise ValueError(f"{name} is for classifiers only, and model is a {type(model).__name__}; drop it.")
+    found = []
+    for name, (weight, part) in model_parts(model).items():
+        if weight > 0 and not isinstance(part, _KNOWN):
             raise ValueError(
                 f"part {name!r} ({type(part).__name__}) cannot be split into contributions. Inspect a part alone, such "
                 'as model.parts_["with edges"], or use grouped_permutation_importance, which works for any.'
             )
-    units = standardizer_of(model)
-    functions = [_part_function(part, weight, units, chosen, logit) for weight, part in used.values()]
-    return ModelFunction(tuple(functions), labels, unit, linear=logit or not targets.are_labels)
+        if weight > 0:
+            found.append((weight, part.fitted_.standardizer, part_function(part, class_, logit)))
+    return found
 
 
-def _part_function(part: Any, weight: float, units: Standardizer, chosen: slice, logit: bool) -> PartFunction:
-    """Return an S-VNN or a linear model as a function of signals in ``units``."""
-    fitted, is_linear = part.fitted_, isinstance(part, LINEAR)
-    members = [linear_network(fitted, part.n_features_in_)] if is_linear else fitted.networks
-    networks = StackedNetworks(members, Powers(None if is_linear else part.shift_.operator, members[0].order))
-    device = next(networks.buffers()).device
-
-    def tensor(values: Any) -> Tensor:
-        return torch.as_tensor(np.asarray(values, dtype=np.float64), device=device)
-
-    own = fitted.standardizer
-    factor, offset = tensor(units.scale / own.scale), tensor((units.mean - own.mean) / own.scale)
-    if not fitted.targets.are_labels:
-        mean, scale = tensor(fitted.targets.standardizer.mean), tensor(fitted.targets.standardizer.scale)
-        return PartFunction(networks, lambda outputs: outputs.mean(0) * scale + mean, weight, factor, offset)
+def part_function(part: Any, class_: Any = None, logit: bool = False) -> PartFunction:
+    """Return an S-VNN or a linear model as a function."""
+    fitted = part.fitted_
+    targets = fitted.targets
+    if isinstance(part, BaseSVNN):
+        networks: Any = StackedNetworks(fitted.networks, Powers(part.operator_, fitted.networks[0].order))
+    else:
+        networks = LinearMap(fitted)
+    if not targets.are_labels:
+        units, labels = targets.standardizer, np.arange(targets.n_outputs) if targets.shape else None
+        mean, scale = (
+            torch.as_tensor(each, device=next(networks.buffers()).device) for each in (units.mean, units.scale)
+        )
+        unit = np.asarray(units.scale) if getattr(fitted, "standardize", True) else None
+        return PartFunction(networks, lambda outputs: outputs.mean(0) * scale + mean, labels, unit, True)
+    chosen = slice(None) if class_ is None else _class_index(class_, targets.classes)
 
     def combine(outputs: Tensor) -> Tensor:
         if not logit:
@@ -266,30 +255,7 @@ def _part_function(part: Any, weight: float, units: Standardizer, chosen: slice,
         # A number added to all logits changes nothing, so their mean is set to zero.
         return (logits - logits.mean(-1, keepdim=True))[:, chosen]
 
-    return PartFunction(networks, combine, weight, factor, offset)
-
-
-def linear_network(fitted: LinearFitted, n_nodes: int) -> Any:
-    """Return a linear model as a network that passes its signals on to the head."""
-    F = fitted.n_values
-    network: Any = SVNN(
-        F,
-        len(fitted.bias),
-        (F,),
-        order=0,
-        activation="identity",
-        batch_norm=False,
-        readout="flatten",
-        n_nodes=n_nodes,
-        mlp=(),
-    )
-    network = network.double().eval()
-    with torch.no_grad():
-        network.filters[0].weight.copy_(torch.eye(F)[None])
-        network.filters[0].bias.zero_()
-        network.head[0].weight.copy_(torch.as_tensor(fitted.weight))
-        network.head[0].bias.copy_(torch.as_tensor(fitted.bias))
-    return network
+    return PartFunction(networks, combine, targets.classes if class_ is None else None, np.ones(()), logit)
 
 
 def _class_index(class_: Any, classes: np.ndarray) -> slice:

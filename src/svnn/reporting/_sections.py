@@ -241,13 +241,7 @@ def _stability_curve(of: ReportedModel) -> dict[str, Any]:
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")  # few rows give few edges, which is the point of the curve
         records = stability_curve(
-            of.model,
-            of.rows(test),
-            clone(estimator),
-            np.asarray(of.rows(pool)),
-            sizes,
-            repeats=repeats,
-            random_state=0,
+            of.model, of.rows(test), clone(estimator), np.asarray(of.rows(pool)), sizes, repeats=repeats, random_state=0
         )
     changes = records["prediction_change"] * (100 if of.classifies else 1)
     groups = [changes[records["n_samples"] == size] for size in sizes]
@@ -283,14 +277,14 @@ def scores_section(comparison: Comparison) -> dict[str, Any]:
         if model != best:
             test = comparison.paired_test(model, best)
             ends = (fixed(value, decimals) for value in (test.difference, test.low, test.high))
-            values |= {"difference": "{} ({} to {})".format(*ends), "p": _p(test.p)}
+            values |= {"difference": "{} ({} to {})".format(*ends), "p": test.p_in_words}
         return values | {"seconds": number(float(np.mean(seconds)), 2) if np.size(seconds) else "–"}
 
     def pair(row: str, column: str) -> str:
         if row == column:
             return "–"
         test = comparison.paired_test(row, column)
-        return f"{fixed(test.difference, decimals)} (p {_p(test.p)})"
+        return f"{fixed(test.difference, decimals)} (p {test.p_in_words})"
 
     chart = bars(
         f"{metric} of each model",
@@ -312,9 +306,3 @@ def scores_section(comparison: Comparison) -> dict[str, Any]:
         "rows": [row(model) for model in order],
         "pairs": [(first, *(pair(first, second) for second in order)) for first in order],
     }
-
-
-def _p(p: float) -> str:
-    if not np.isfinite(p):
-        return "–"
-    return "< 0.001" if p < 0.001 else f"{p:.3f}"

@@ -1,7 +1,7 @@
 """How far outputs move when the covariance does.
 
-- Filters: responses and Lipschitz constants in ``_responses`` (Defs. 1 and 6 to 8), principal components in ``_pca``,
-  certified bounds in ``_bounds``, on the enclosed eigenvalues of ``_spectrum``.
+- Filters: responses, Lipschitz constants (Defs. 1 and 6 to 8) and principal components in ``_responses``, certified
+  bounds in ``_bounds``.
 - Stochastic sparsification: Q and the moments of a realisation in ``_sparsification`` (Def. 4, Thm. 5), the expected
   error of a filter exactly in ``_expected_error`` and by drawing in ``_monte_carlo``, which also draws for networks.
 - Networks: ``_network`` takes a trained model apart, ``_certificate`` bounds how far it moves, ``_curves`` measures it.
@@ -10,20 +10,21 @@
 
 from svnn.stability._advice import Advice
 from svnn.stability._advisor import advise
-from svnn.stability._bounds import filter_bound, stochastic_bound
+from svnn.stability._bounds import Spectrum, filter_bound, stochastic_bound
 from svnn.stability._candidates import marchenko_pastur_edge
 from svnn.stability._certificate import Certificate, LayerTerms, certificate, largest_filter_change
 from svnn.stability._curves import stability_curve
 from svnn.stability._expected_error import ErrorSplit, expected_error
 from svnn.stability._monte_carlo import MonteCarloError, NetworkMonteCarlo, monte_carlo_error, monte_carlo_network
 from svnn.stability._network import layer_response, network_response
-from svnn.stability._pca import pca_distance, pca_response
 from svnn.stability._responses import (
     frequency_response,
     generalized_lipschitz,
     generalized_response,
     integral_lipschitz,
     lipschitz,
+    pca_distance,
+    pca_response,
 )
 from svnn.stability._sparsification import (
     RealisationMoments,
@@ -31,7 +32,6 @@ from svnn.stability._sparsification import (
     realisation_moments,
     sparsification_error,
 )
-from svnn.stability._spectrum import Spectrum
 
 __all__ = [
     "Advice",

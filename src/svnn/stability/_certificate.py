@@ -13,7 +13,7 @@ from torch import nn
 from svnn._types import DataLike, Matrix, MatrixLike
 from svnn.nn import SVNN
 from svnn.operators import CSROperator
-from svnn.stability._bounds import bank_change
+from svnn.stability._bounds import ROUNDING, Spectrum, apply_bank, bank_change
 from svnn.stability._inputs import check_numbers
 from svnn.stability._network import (
     Layer,
@@ -21,13 +21,11 @@ from svnn.stability._network import (
     NetworkParts,
     Shifts,
     activation_slope,
-    apply_bank,
     folded_layers,
     networks_in,
     output_slopes,
     parts_on,
 )
-from svnn.stability._spectrum import ROUNDING, Spectrum
 
 #: Hidden values held at once when signals pass the network.
 _VALUES = 2**23

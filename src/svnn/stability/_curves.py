@@ -15,9 +15,9 @@ from svnn.covariance import SampleCovariance, resolve
 from svnn.functional._array import generator, is_torch, to_numpy, unit_interval
 from svnn.functional._matrix import numpy_matrix
 from svnn.inspection._fitted import graph_matrix, network_of
+from svnn.stability._bounds import frobenius, spectral_norm
 from svnn.stability._inputs import check_integer, data
 from svnn.stability._records import Records
-from svnn.stability._spectrum import frobenius, spectral_norm
 
 
 class Movable(Protocol):

@@ -9,7 +9,6 @@ from typing import Any, NamedTuple, TypeAlias
 
 import numpy as np
 import scipy.sparse as sp
-import torch
 from torch import nn
 
 from svnn._types import DataLike, Matrix, MatrixLike
@@ -23,10 +22,10 @@ from svnn.functional._matrix import numpy_matrix
 from svnn.inspection._fitted import Model, model_parts, network_part, standardised
 from svnn.nn import SVNN, CovarianceFilter, Members
 from svnn.nn._stacked import folded_filter
-from svnn.operators import CovarianceOperator, CSROperator
+from svnn.operators import CovarianceOperator
+from svnn.stability._bounds import SPARSE_COST, spectral_norm
 from svnn.stability._inputs import coefficients, numbers_in
 from svnn.stability._responses import values
-from svnn.stability._spectrum import spectral_norm
 
 #: A network: the module, or a fitted S-VNN or blend that holds one.
 Network: TypeAlias = SVNN | Members | Model
@@ -43,8 +42,7 @@ ACTIVATION_SLOPES: dict[type[nn.Module], float] = {
     nn.Identity: 1.0,
 }
 #: Up to this size matrices are kept dense; beyond, where at most one entry in ``SPARSE_COST`` is not zero, sparse.
-#: A product with a sparse matrix takes about as long as one with a dense matrix of this many times as many entries.
-_DENSE_LIMIT, SPARSE_COST = 1024, 7
+_DENSE_LIMIT = 1024
 
 
 class Layer(NamedTuple):
@@ -180,24 +178,6 @@ def output_slopes(network: SVNN, n_nodes: int, units: np.ndarray | float) -> tup
         linear = isinstance(part, nn.Linear)
         head *= float(np.linalg.norm(to_numpy(part.weight.double()), 2)) if linear else activation_slope(part)
     return readout, float(head * np.linalg.norm(units * to_numpy(parts[-1].weight.double()), 2))
-
-
-def apply_bank(C: np.ndarray | CSROperator, x: np.ndarray, weight: np.ndarray) -> np.ndarray:
-    """Return signals (t, N, in) after a bank of filters (K + 1, in, out) on C, of shape (t, N, out)."""
-    if not isinstance(C, np.ndarray):
-        tensors = (torch.from_numpy(np.ascontiguousarray(array)) for array in (x, weight))
-        return C.filter(*tensors).numpy()
-    n, (n_in, n_out) = len(C), weight.shape[1:]
-    # Nodes first, so that the shift of all signals is one product. The narrower side of the bank is shifted.
-    nodes = np.ascontiguousarray(x.swapaxes(0, 1)).reshape(-1, n_in)
-    y = nodes @ weight[0 if n_in <= n_out else -1]
-    for k in range(1, len(weight)):
-        if n_in <= n_out:
-            nodes = (C @ nodes.reshape(n, -1)).reshape(-1, n_in)
-            y += nodes @ weight[k]
-        else:
-            y = (C @ y.reshape(n, -1)).reshape(-1, n_out) + nodes @ weight[-1 - k]
-    return np.ascontiguousarray(y.reshape(n, -1, n_out).swapaxes(0, 1))
 
 
 # -- frequency responses ---------------------------------------------------------------------------

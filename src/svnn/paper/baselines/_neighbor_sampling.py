@@ -34,7 +34,7 @@ def sample_neighbors(n_nodes: int, n_neighbors: int, rng: np.random.Generator) -
 def averaging(neighbors: np.ndarray) -> Tensor:
     """Return the matrix (N, N) that takes the mean over each node and its neighbours."""
     n, k = neighbors.shape
-    matrix = torch.eye(n)
+    matrix = torch.eye(n, dtype=torch.float32)
     matrix[torch.arange(n)[:, None], torch.as_tensor(neighbors)] = 1.0
     return matrix / (k + 1)
 
