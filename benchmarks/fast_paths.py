@@ -35,7 +35,6 @@ from svnn.operators import (
     _cpu_passes,
     _dense,
     _operator,
-    _per_sample,
 )
 
 BAR, PASSES = 1.3, 3
@@ -170,7 +169,7 @@ def norms(seconds: float, quick: bool) -> Iterator[dict[str, Any]]:
     for b, n in ((3, 5),) if quick else ((64, 68), (32, 117), (150, 30)):
         matrices = torch.from_numpy(np.stack([random_covariance(n, 1.0, seed).toarray() for seed in range(b)]))
         call = partial(lambda matrices: BatchedOperator(matrices).norms(), matrices)
-        off = ((_per_sample, "EXACT_LIMIT", 0),)
+        off = ((_batched, "EXACT_LIMIT", 0),)
         yield switched("norms of a batch at once", f"{b} matrices of {n} nodes", call, off, seconds)
 
 

@@ -43,7 +43,6 @@ SOURCES = (
     "estimators/training/_member_kernels.py",
     "functional/masks.py",
     "operators/_cpu_kernels.py",
-    "operators/_cpu_vectors.py",
 )
 #: How many folders of compiled functions are kept: that of the present sources, and those that were used last before.
 _KEPT = 3

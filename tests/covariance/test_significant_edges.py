@@ -11,7 +11,7 @@ from sklearn.base import clone
 
 from svnn.covariance import HardThreshold, SignificantEdges
 from svnn.covariance._significant_edges import neighbourhoods
-from svnn.functional.significance import (
+from svnn.functional.correlations import (
     METHODS,
     correlation_p_values,
     critical_correlation,

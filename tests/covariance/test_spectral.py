@@ -11,7 +11,7 @@ from sklearn.utils.estimator_checks import parametrize_with_checks
 
 from svnn import SVNNClassifier, SVNNRegressor, load
 from svnn.covariance import ACV, HardThreshold, SampleCovariance, Spectral, WithinClass
-from svnn.covariance._spectral import clipped
+from svnn.covariance._wrappers import clipped
 from svnn.stability import marchenko_pastur_edge
 from svnn.testing import check_covariance
 

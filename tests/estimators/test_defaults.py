@@ -1,4 +1,4 @@
-"""The default estimators predict well, without tuning per data set.
+"""The default blends predict well, without tuning per data set.
 
 A part of ``make defaults``, which measures all data sets and both covariances.
 """

@@ -11,9 +11,10 @@ import pytest
 import torch
 from sklearn.base import clone
 
+from blended import every_part_counts
 from filters_by_hand import symmetric
 from model_files import forge, read
-from svnn import SVNNClassifier, SVNNRegressor, load
+from svnn import BlendRegressor, SVNNClassifier, SVNNRegressor, load
 from svnn.estimators._model_file import ModelFileError
 from svnn.nn import SVNN, Members
 from svnn.stability import certificate, network_response
@@ -239,6 +240,23 @@ def test_the_certificate_of_members_is_above_the_truth_and_the_mean_of_theirs(us
         assert [member.output for member in bound.members] == pytest.approx([s.output for s in single])
         assert bound.embedding == pytest.approx(np.linalg.norm([s.embedding for s in single]))
         assert not single[0].members and "mean over members" in str(bound)
+
+
+def test_the_certificate_of_a_blend_is_that_of_its_members_with_edges(data, rng):
+    """Those without edges do not move, nor does the linear model."""
+    X, y = data
+    network = SVNNRegressor(**QUICK | {"members": 4, "max_epochs": 20})
+    with every_part_counts():
+        blend = BlendRegressor(network, random_state=0).fit(X, y + 20 * np.sin(X[:, 0]))
+    moving = blend.parts_["with edges"]
+    X, C = X[:15], np.array(moving.covariance_)
+    assert blend.blend_["with edges"] == pytest.approx(1 / 3)
+    for _ in range(4):
+        C_hat = C + 0.1 * symmetric(rng, 6)
+        bound, single = certificate(blend, C, C_hat, X), certificate(moving, C, C_hat, X)
+        np.testing.assert_allclose(bound.per_sample, single.per_sample / 3, rtol=1e-6)
+        moved = abs(blend.on(C_hat).predict(X) - blend.predict(X))
+        assert (moved > 0).all() and (moved <= bound.per_sample).all()
 
 
 def test_the_certificate_of_members_for_all_signals_of_a_norm(regressor, rng):

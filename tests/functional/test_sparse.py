@@ -9,8 +9,8 @@ import torch
 
 from svnn import HardThreshold, as_operator
 from svnn.functional import psd_repair
+from svnn.functional._matrix import LowRankPlusSparse
 from svnn.functional._sparse import check_sparse
-from svnn.functional.low_rank import LowRankPlusSparse
 from svnn.graphs import correlation_graph, edge_list
 from svnn.sources import as_table
 

@@ -15,8 +15,8 @@ from kernel_spy import Kernels
 from svnn import as_operator
 from svnn.operators import _cpu_passes
 from svnn.operators._cpu_passes import CPUMatrix
+from svnn.operators._csr import GPUMatrix
 from svnn.operators._filter_banks import shift_filter_bank
-from svnn.operators._gpu_passes import GPUMatrix
 
 TOLERANCE = {torch.float32: 2e-5, torch.float64: 1e-12}
 

@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 from svnn.plotting import SpectrumDisplay
-from svnn.plotting._spectrum_display import marchenko_pastur_share
+from svnn.plotting._spectral_displays import marchenko_pastur_share
 from svnn.stability import marchenko_pastur_edge
 
 

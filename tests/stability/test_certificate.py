@@ -4,9 +4,10 @@ import numpy as np
 import pytest
 import scipy.sparse as sp
 import torch
+from sklearn.tree import DecisionTreeRegressor
 
 from filters_by_hand import symmetric
-from svnn import HardThreshold, SVNNClassifier, SVNNRegressor, as_operator
+from svnn import BlendRegressor, HardThreshold, SVNNClassifier, SVNNRegressor, as_operator
 from svnn.nn import SVNN
 from svnn.nn._layers import ACTIVATIONS
 from svnn.paper import make_large_cov, make_sparse_cov
@@ -119,6 +120,24 @@ def test_certificate_of_trained_networks_is_above_the_truth(rng, trained):
             assert (change <= bound.per_sample).all()
             assert np.linalg.norm(other.embed(X) - embedding, axis=(1, 2)).max() <= bound.embedding
             assert bound.scale == model.shift_.scale
+
+
+def test_certificate_of_a_blend_is_that_of_its_network_times_its_weight(rng):
+    data = make_sparse_cov(n_samples=150, n_features=8, random_state=0)
+    network = SVNNRegressor(covariance="sample", members=4, max_epochs=10, random_state=0)
+    model = BlendRegressor(network).fit(data.X, data.y)
+    part, weight, X = model.parts_["with edges"], model.blend_["with edges"], data.X[:20]
+    C_hat = changed(rng, part.covariance_, 0)
+    found, own = (certificate(each, part.covariance_, C_hat, X) for each in (model, part))
+    np.testing.assert_allclose(found.per_sample, weight * own.per_sample)
+    assert len(found.members) == len(own.members) == 2 and found.embedding == own.embedding
+    assert (abs(model.on(C_hat).predict(X) - model.predict(X)) <= found.per_sample).all()
+    assert largest_filter_change(model, part.covariance_, C_hat) == largest_filter_change(part, part.covariance_, C_hat)
+    still = BlendRegressor(network.set_params(order=0)).fit(data.X, data.y)
+    assert float(certificate(still, part.covariance_, C_hat, X)) == 0
+    alone = BlendRegressor([("trees", DecisionTreeRegressor())]).fit(data.X, data.y)
+    with pytest.raises(ValueError, match="none of the parts of the BlendRegressor is an S-VNN: trees"):
+        certificate(alone, part.covariance_, C_hat)
 
 
 def test_certificate_of_a_norm_covers_all_signals_of_that_norm(rng, trained):

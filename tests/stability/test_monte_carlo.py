@@ -7,10 +7,11 @@ import pytest
 import scipy.sparse as sp
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from sklearn.base import clone
 
 from realisations import covariance, keep_probabilities
 from strategies import seeds
-from svnn import ACV, RCV, SVNNClassifier, SVNNRegressor
+from svnn import ACV, RCV, BlendRegressor, SVNNClassifier, SVNNRegressor
 from svnn.functional import sparsify
 from svnn.paper import make_sparse_cov
 from svnn.stability import _monte_carlo, expected_error, monte_carlo_network
@@ -228,6 +229,15 @@ def test_a_linear_network_has_the_closed_form_of_its_filter(trained):
     C = acv.sample_covariance_ / model.operator_.scale
     exact = expected_error(weight, C, acv.probabilities_, Z[:, :, None], shared=True) / len(Z)
     assert abs(error.embedding.mean - exact) <= 4 * error.embedding.standard_error
+
+
+def test_a_blend_moves_by_the_share_of_its_network(trained):
+    Z, network, _ = trained
+    model = BlendRegressor(clone(network).set_params(members=4)).fit(Z, Z[:, 0])
+    rcv, part, weight = RCV(p=0.5, random_state=0).fit(Z), model.parts_["with edges"], model.blend_["with edges"]
+    found, own = (monte_carlo_network(each, rcv, Z, n_draws=5, random_state=1) for each in (model, part))
+    assert found.embedding == own.embedding
+    assert found.output.mean == pytest.approx(weight**2 * own.output.mean)
 
 
 def test_bad_input_of_a_network_is_named(trained):

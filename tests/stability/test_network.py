@@ -9,7 +9,7 @@ import torch
 
 from filters_by_hand import symmetric
 from reference import filter_bank
-from svnn import SVNNRegressor
+from svnn import BlendRegressor, SVNNRegressor
 from svnn.nn import SVNN, CovarianceFilter
 from svnn.operators import CSROperator
 from svnn.stability import Spectrum, _bounds, _network, layer_response, network_response
@@ -105,6 +105,14 @@ def test_network_response_of_a_trained_estimator(rng, batch_norm):
             with torch.no_grad():
                 y = norm(layer(x, model.operator_)) - norm(layer(0 * x, model.operator_))
             np.testing.assert_allclose(y.numpy(), V[:, [j]] * response[j].sum(0), atol=1e-5)
+
+
+def test_network_response_of_a_blend_is_that_of_its_network(rng):
+    X = rng.standard_normal((60, 6))
+    model = BlendRegressor(SVNNRegressor(members=4, max_epochs=3, random_state=0)).fit(X, X[:, 0])
+    lam = np.linspace(0.1, 2, 5)
+    for found, own in zip(network_response(model, lam), network_response(model.parts_["with edges"], lam), strict=True):
+        np.testing.assert_array_equal(found, own)
 
 
 def test_network_response_of_a_module_takes_the_scale():

@@ -1,6 +1,5 @@
 """Covariance estimators with the scikit-learn contract: ``fit(X)`` sets ``covariance_``."""
 
-from svnn.covariance._adaptive_threshold import AdaptiveThreshold
 from svnn.covariance._bands import Banding, Tapering
 from svnn.covariance._factor_threshold import FactorThreshold
 from svnn.covariance._graphical_lasso import ConvergenceError, GraphicalLasso
@@ -8,10 +7,9 @@ from svnn.covariance._resolve import resolve
 from svnn.covariance._sample_covariance import SampleCovariance
 from svnn.covariance._scatter import HuberCovariance, TylerCovariance
 from svnn.covariance._significant_edges import SignificantEdges
-from svnn.covariance._spectral import Spectral
 from svnn.covariance._stochastic import ACV, RCV
-from svnn.covariance._thresholds import HardThreshold, SoftThreshold
-from svnn.covariance._within_class import WithinClass
+from svnn.covariance._thresholds import AdaptiveThreshold, HardThreshold, SoftThreshold
+from svnn.covariance._wrappers import Spectral, WithinClass
 
 __all__ = [
     "ACV",

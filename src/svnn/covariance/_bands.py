@@ -144,10 +144,7 @@ class Banding(Sparsifier):
     def _from_tiles(self, X: AnyArray, sample_weight: ColumnLike | None) -> Estimate:
         from svnn.covariance import tiles
 
-        limit = tiles.memory_bytes(self.memory_limit)
-        data = tiles.read(X, sample_weight, correlations=False, limit=limit, kind=self.correlation)
-        width = self._chosen(X, sample_weight)
-        grid = tiles.over(data, limit, bool(self.verbose))
+        grid, width = self._tiles(X, sample_weight, correlations=False), self._chosen(X, sample_weight)
         location, matrix, _ = tiles.near_diagonal(grid, width, lambda distance: type(self)._weights(distance, width))
         return Estimate(matrix, location, {"width_": width})
 

@@ -17,17 +17,16 @@ from svnn._parameters import Rule, anything, boolean, check_parameters, either, 
 from svnn._summary import FittedSummary, kept_edges
 from svnn._types import AnyArray, ColumnLike, DataLike, HasFit, Matrix, MatrixLike
 from svnn._validation import at_once, check_data, unless
-from svnn.covariance._conversion import in_form, is_sparse, repaired, to_dense, to_sparse
 from svnn.covariance._gaussian import log_likelihood, precision, squared_distances, squared_norm
-from svnn.covariance._moments import CORRELATIONS, sample_of, why_not_incremental
-from svnn.covariance._running_moments import Totals, add_rows, decaying
-from svnn.functional import Moments
+from svnn.covariance._moments import CORRELATIONS, Totals, add_rows, decaying, sample_of, why_not_incremental
+from svnn.functional import LowRankPlusSparse, Moments, psd_repair
 from svnn.functional._array import is_torch, namespace, to_numpy
-from svnn.functional._matrix import numpy_matrix
-from svnn.functional.low_rank import LowRankPlusSparse
+from svnn.functional._matrix import is_sparse, numpy_matrix, stored_as, stored_like
 
 if TYPE_CHECKING:
     from torch import Tensor
+
+    from svnn.covariance.tiles import Tiles
 
 
 class CovarianceEstimator(FittedSummary):
@@ -60,7 +59,7 @@ class CovarianceEstimator(FittedSummary):
         """
         check_is_fitted(self)
         C = self.covariance_
-        return in_form(precision(numpy_matrix(C)), C, is_sparse(C))
+        return stored_like(precision(numpy_matrix(C)), C, is_sparse(C))
 
     def score(self, X: DataLike, y: object = None) -> float:
         """Return the mean log-likelihood of ``X`` under the Gaussian with this mean and covariance.
@@ -142,9 +141,21 @@ class CovarianceEstimator(FittedSummary):
             lazy=readable and len(X.shape) in (2, 3) and X.shape[1] > dense_limit,  # type: ignore[union-attr]
         )
 
-    def _totals_so_far(self) -> Totals | None:
-        """Return the running moments that ``partial_fit`` updates; None in its first call."""
-        name = type(self).__name__
+    def _read(self, X: Any) -> Any:
+        """Return the checked data: an array or tensor (unread where it is wide), or a table that is read in pieces."""
+        limit = getattr(self, "dense_limit", math.inf)
+        if type(X) is not np.ndarray and not is_torch(X):
+            from svnn.covariance._tables import read_table
+
+            table = read_table(self, X, limit, self.missing == "raise" and not why_not_incremental(self))
+            if table is not None:
+                return table
+        return self._check(X, dense_limit=limit)
+
+    def _with_rows(self, X: DataLike, sample_weight: ColumnLike | None) -> tuple[Any, Totals]:
+        """Return new rows, checked, and the running moments of them and all rows before, for ``partial_fit``."""
+        check_parameters(self)
+        name, limit = type(self).__name__, getattr(self, "dense_limit", math.inf)
         if self.missing == "pairwise":
             raise ValueError(
                 f'{name}: partial_fit needs missing="raise"; fit all rows at once for pairwise covariances.'
@@ -155,7 +166,13 @@ class CovarianceEstimator(FittedSummary):
                 f"{name} was fitted without running moments (with missing values, or with more than dense_limit "
                 "features), so partial_fit cannot update it; fit all rows again."
             )
-        return before
+        data = self._check(X, reset=before is None, min_samples=1)
+        if data.shape[1] > limit:
+            raise ValueError(
+                f"{name}: partial_fit keeps the covariances of all pairs of its {data.shape[1]} features, more than "
+                f"dense_limit={limit}; raise dense_limit if there is memory for them, or fit a window of rows again."
+            )
+        return data, add_rows(before, data, sample_weight, self.halflife)
 
     def _summary(self) -> Mapping[str, str]:
         if not hasattr(self, "covariance_"):
@@ -259,7 +276,15 @@ class Sparsifier(CovarianceEstimator):
         weight = sample_weight if self.halflife is None else decaying(sample_weight, self.halflife, data)
         if data.shape[1] > self.dense_limit:
             return self._store(self._from_tiles(data, weight))
-        sample = sample_of(self, data, weight, base=self.base)
+        if self.halflife is not None and self.base is not None:
+            from svnn.covariance._resolve import resolve  # it imports all estimators, also those of this file
+
+            if not isinstance(resolve(self.base), CovarianceEstimator):
+                raise ValueError(
+                    f"base={self.base!r} takes no weights, so halflife={self.halflife!r} would not make old rows count "
+                    "less; use one of svnn's estimators as the base, or halflife=None."
+                )
+        sample = sample_of(self, data, weight)
         estimate = self._from_moments(sample.rows, sample.moments, sample.weight)
         return self._store(estimate._replace(location=sample.location), sample.totals)
 
@@ -290,16 +315,7 @@ class Sparsifier(CovarianceEstimator):
         ValueError
             With ``missing="pairwise"``, and with more than ``dense_limit`` features, whose N×N matrix is never formed.
         """
-        check_parameters(self)
-        before = self._totals_so_far()
-        data = self._check(X, reset=before is None, min_samples=1)
-        if data.shape[1] > self.dense_limit:
-            raise ValueError(
-                f"{type(self).__name__}: partial_fit keeps the covariances of all pairs of its {data.shape[1]} "
-                f"features, more than dense_limit={self.dense_limit}; raise dense_limit if there is memory for them, "
-                "or fit a window of rows again."
-            )
-        totals = add_rows(before, data, sample_weight, self.halflife)
+        data, totals = self._with_rows(X, sample_weight)
         return self._store(self._from_moments(data, totals.moments(), None)._replace(too_few=""), totals)
 
     def _from_moments(self, X: AnyArray, moments: Moments, sample_weight: ColumnLike | None) -> Estimate:
@@ -322,35 +338,11 @@ class Sparsifier(CovarianceEstimator):
         """
         return "it needs all rows, not only their means and covariances; fit them at once, or use HardThreshold"
 
-    def _read(self, X: Any) -> Any:
-        """Return the checked data: an array or tensor (unread where it is wide), or a table that is read in pieces."""
-        data = None
-        if type(X) is not np.ndarray and not is_torch(X):
-            from svnn.covariance._tables import read_table
+    def _tiles(self, X: AnyArray, sample_weight: ColumnLike | None, *, correlations: bool) -> Tiles:
+        """Return the tiles of wide data; raise where the parameters need a dense matrix of all its features."""
+        from svnn.covariance import tiles
 
-            data = read_table(
-                self,
-                X,
-                streams=self.missing == "raise" and not why_not_incremental(self),
-                dense_limit=self.dense_limit,
-                memory_limit=self.memory_limit,
-                on_cluster=self._tiles_on_cluster,
-            )
-        data = self._check(X, dense_limit=self.dense_limit) if data is None else data
-        if data.shape[1] > self.dense_limit:
-            self._check_wide(data.shape[1], data.dtype)
-        if self.halflife is not None and self.base is not None:
-            from svnn.covariance._resolve import resolve  # it imports all estimators, also those of this file
-
-            if not isinstance(resolve(self.base), CovarianceEstimator):
-                raise ValueError(
-                    f"base={self.base!r} takes no weights, so halflife={self.halflife!r} would not make old rows count "
-                    "less; use one of svnn's estimators as the base, or halflife=None."
-                )
-        return data
-
-    def _check_wide(self, n: int, dtype: object) -> None:
-        """Raise where the parameters ask for something that needs a dense matrix of all ``n`` features."""
+        n, limit = X.shape[1], tiles.memory_bytes(self.memory_limit)
         if self.base is not None or self.correlation == "kendall":
             what = 'correlation="kendall"' if self.base is None else f"base={self.base!r}"
             raise ValueError(
@@ -362,15 +354,14 @@ class Sparsifier(CovarianceEstimator):
                 f'psd="clip" gives a dense matrix, of {n} features here, more than dense_limit={self.dense_limit}; '
                 'use psd="load" or "shrink", or raise dense_limit.'
             )
-        if self.sparse_output is not None and not self.sparse_output:
-            from svnn.covariance import tiles
-
-            size = n**2 * (4 if str(dtype).endswith("float32") else 8)
-            if size > tiles.memory_bytes(self.memory_limit):
-                raise MemoryError(
-                    f"sparse_output=False asks for a dense matrix of {n} features, {size / 1e9:.3g} GB, which is more "
-                    "than memory_limit; use sparse_output=None or a larger memory_limit."
-                )
+        size = n**2 * (4 if str(X.dtype).endswith("float32") else 8)
+        if self.sparse_output is not None and not self.sparse_output and size > limit:
+            raise MemoryError(
+                f"sparse_output=False asks for a dense matrix of {n} features, {size / 1e9:.3g} GB, which is more "
+                "than memory_limit; use sparse_output=None or a larger memory_limit."
+            )
+        data = tiles.read(X, sample_weight, correlations=correlations, limit=limit, kind=self.correlation)
+        return tiles.over(data, limit, bool(self.verbose))
 
     def _store(self, estimate: Estimate, totals: Totals | None = None) -> Self:
         """Set the fitted attributes, and the running moments that ``partial_fit`` updates."""
@@ -391,10 +382,11 @@ class Sparsifier(CovarianceEstimator):
     def _finished(self, C: Matrix | Tensor) -> Matrix | Tensor:
         """Return the matrix with its repair, dense or sparse as ``sparse_output`` asks."""
         if self.psd is not None:
-            C = repaired(C, self.psd)
+            # Most entries are zero, so a solver for sparse matrices is faster; "clip" has none.
+            C = psd_repair(C if is_torch(C) or self.psd == "clip" else sp.csr_array(C), self.psd)
         if C.shape[0] > self.dense_limit if self.sparse_output is None else self.sparse_output:
-            return C if sp.issparse(C) else to_sparse(C)
-        dense = C if isinstance(C, np.ndarray) else to_dense(C)
+            return C if sp.issparse(C) else stored_as(C, sparse=True)
+        dense: Any = C if isinstance(C, np.ndarray) else stored_as(C, sparse=False)
         dense += 0  # zeros have no sign then
         return dense
 

@@ -12,13 +12,11 @@ from svnn._parameters import Rule, either, integer, number, one_of, seed
 from svnn._summary import kept_edges
 from svnn._types import AnyArray, ColumnLike, HasFit, RandomState
 from svnn.covariance._base import Estimate, Sparsifier, off_diagonal_density
-from svnn.covariance._conversion import is_sparse
 from svnn.covariance._moments import needs_products
 from svnn.covariance._thresholds import CV_FEATURES, HardThreshold, cross_validated_tau
-from svnn.functional import Moments
+from svnn.functional import LowRankPlusSparse, Moments
 from svnn.functional._array import generator, like, namespace, off_diagonal, to_numpy
-from svnn.functional._matrix import plain_values
-from svnn.functional.low_rank import LowRankPlusSparse
+from svnn.functional._matrix import is_sparse, plain_values
 from svnn.functional.moments import check_weight, observations
 from svnn.functional.spectrum import NO_RESIDUAL, candidate_factors, growth_ratio_factors
 from svnn.functional.thresholds import RULES
@@ -185,7 +183,7 @@ class FactorThreshold(Sparsifier):
         return {"features": f"N = {n:,}", "factors": f"{r} factor{'s' * (r != 1)}", "graph": edges}
 
     def _from_moments(self, X: Any, moments: Moments, sample_weight: ColumnLike | None) -> Estimate:
-        needs_products("FactorThreshold", self.correlation, self.base)
+        needs_products(self)
         C = moments.covariance
         xp, n = namespace(C), len(C)
         sd = xp.clip(C.diagonal(), 0, None) ** 0.5
@@ -214,8 +212,8 @@ class FactorThreshold(Sparsifier):
     def _from_tiles(self, X: AnyArray, sample_weight: ColumnLike | None) -> Estimate:
         from svnn.covariance import tiles
 
-        limit = tiles.memory_bytes(self.memory_limit)
-        data = tiles.read(X, sample_weight, correlations=True, limit=limit, kind=self.correlation)
+        grid = self._tiles(X, sample_weight, correlations=True)
+        data = grid.data
         n, size = data.n_features, round(1 / data.scale)
         most = candidate_factors(n, data.n_samples) + 1 if self.n_factors == "auto" else int(self.n_factors)
         leading = tiles.leading_factors(data, min(most, size - 1, n))
@@ -234,7 +232,7 @@ class FactorThreshold(Sparsifier):
             tau = cross_validated_tau(self._threshold(), _like_data(rows, shape), data.weight)
         else:
             tau = self._threshold()._chosen_tau(X, None)
-        grid = tiles.over(data, limit, bool(self.verbose))
+        grid = tiles.over(data, grid.limit, grid.verbose)
         location, matrix, cut = tiles.above_threshold(grid, self.rule, tau / data.n_samples**0.5)
         B, F = (part.to(data.dtype) if data.as_tensor else part.to(data.dtype).numpy() for part in (loadings, factors))
         learned = {"threshold_": cut, "tau_": tau if self.tau == "cv" else None}

@@ -10,10 +10,10 @@ from typing import NamedTuple
 
 import numpy as np
 import scipy.sparse as sp
-from scipy.sparse.csgraph import connected_components
 from scipy.sparse.linalg import eigsh
 
 from svnn._types import FloatArray, IntArray, Matrix
+from svnn.functional.spectrum import blocks, connected_parts
 
 #: Features of a sparse matrix's largest connected part beyond which it is not inverted.
 LARGEST_PART = 4096
@@ -42,35 +42,20 @@ def inverse_parts(C: Matrix) -> list[Parts]:
         Where ``C`` is sparse and has a connected part of more than ``LARGEST_PART`` features.
     """
     n = C.shape[0]
-    _, labels = connected_components(C if sp.issparse(C) else sp.csr_array(C), directed=False)
-    sizes = np.bincount(labels)
-    if sp.issparse(C) and sizes.max() > LARGEST_PART:
+    parts = connected_parts(C)
+    largest = parts[-1].shape[1]
+    if sp.issparse(C) and largest > LARGEST_PART:
         raise ValueError(
-            f"covariance_ is sparse, but links {sizes.max()} of its {n} features with each other, and the inverse of "
+            f"covariance_ is sparse, but links {largest} of its {n} features with each other, and the inverse of "
             f"that part is a dense matrix. Use GraphicalLasso, whose precision_ is sparse, or keep fewer pairs; where "
             "memory allows it, scipy.linalg.pinvh(covariance_.toarray()) inverts the whole matrix."
         )
-    order = np.argsort(labels, kind="stable")
-    solved = []
-    for size in np.unique(sizes):
-        features = order[sizes[labels[order]] == size].reshape(-1, size)
-        solved.append((features, *np.linalg.eigh(_blocks(C, features))))
+    solved = [(features, *np.linalg.eigh(blocks(C, features))) for features in parts]
     cutoff = n * np.finfo(np.float64).eps * max(np.abs(values).max() for _, values, _ in solved)
     return [
         Parts(features, np.where(np.abs(values) > cutoff, 1 / np.where(values == 0, 1, values), 0), vectors)
         for features, values, vectors in solved
     ]
-
-
-def _blocks(C: Matrix, features: IntArray) -> FloatArray:
-    """Return the square blocks of ``C`` for each row of features."""
-    count, size = features.shape
-    if isinstance(C, np.ndarray):
-        return C[features[:, :, None], features[:, None, :]]
-    entries = C[features.ravel()][:, features.ravel()].tocoo()
-    blocks = np.zeros((count, size, size))
-    blocks[entries.row // size, entries.row % size, entries.col % size] = entries.data
-    return blocks
 
 
 def precision(C: Matrix) -> Matrix:
@@ -87,14 +72,10 @@ def precision(C: Matrix) -> Matrix:
     return P
 
 
-def squared_distances(C: Matrix, rest: FloatArray) -> FloatArray:
-    r"""Return :math:`x^T C^{-1} x` for each row x of ``rest``."""
-    return _distances(inverse_parts(C), rest)
-
-
-def _distances(parts: list[Parts], rest: FloatArray) -> FloatArray:
+def squared_distances(C: Matrix | list[Parts], rest: FloatArray) -> FloatArray:
+    r"""Return :math:`x^T C^{-1} x` for each row x of ``rest``; the parts of ``C`` may be given."""
     total = np.zeros(len(rest))
-    for part in parts:
+    for part in C if isinstance(C, list) else inverse_parts(C):
         projected = np.swapaxes(rest[:, part.features], 0, 1) @ part.vectors  # (parts, rows, size)
         total += np.einsum("ptk,pk->t", projected**2, part.inverse)
     return total
@@ -106,7 +87,7 @@ def log_likelihood(C: Matrix, rest: FloatArray) -> float:
     if any((part.inverse <= 0).any() for part in parts):
         return -np.inf
     log_determinant = sum(float(np.log(part.inverse).sum()) for part in parts)  # of the inverse
-    n, mean = C.shape[0], float(_distances(parts, rest).mean())
+    n, mean = C.shape[0], float(squared_distances(parts, rest).mean())
     return (log_determinant - mean - n * float(np.log(2 * np.pi))) / 2
 
 

@@ -7,29 +7,20 @@ from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple, Self, cast
 
 import numpy as np
 import scipy.sparse as sp
-from scipy.sparse.csgraph import connected_components
 from sklearn.exceptions import ConvergenceWarning
 from sklearn.utils.parallel import Parallel, delayed
 from sklearn.utils.validation import check_is_fitted
 
-from svnn._parameters import (
-    Rule,
-    anything,
-    boolean,
-    check_parameters,
-    integer,
-    number,
-    one_of,
-    share,
-)
+from svnn._parameters import Rule, anything, boolean, check_parameters, integer, number, one_of, share
 from svnn._types import ColumnLike, DataLike, Matrix
 from svnn._validation import at_once
 from svnn.covariance._base import CovarianceEstimator, off_diagonal_density
-from svnn.covariance._conversion import in_form
 from svnn.covariance._thresholds import HardThreshold
 from svnn.functional import hard_threshold, sample_moments, soft_threshold, universal_threshold
 from svnn.functional._array import like, to_numpy
+from svnn.functional._matrix import stored_like
 from svnn.functional.moments import check_weight, effective_samples
+from svnn.functional.spectrum import connected_parts
 
 if TYPE_CHECKING:
     from torch import Tensor
@@ -181,7 +172,7 @@ class GraphicalLasso(CovarianceEstimator):
         covariance = _block_matrix(groups, [s.covariance for s in solutions], sd)
         sparse = len(sd) > self.dense_limit if self.sparse_output is None else bool(self.sparse_output)
         self.location_ = like(location, data)
-        self.covariance_, self.precision_ = (in_form(C, data, sparse) for C in (covariance, precision))
+        self.covariance_, self.precision_ = (stored_like(C, data, sparse) for C in (covariance, precision))
         self.density_ = off_diagonal_density(precision)
         self.n_components_ = len(groups) + int((sd == 0).sum())
         self.n_iter_ = max((solution.n_iter for solution in solutions), default=0)
@@ -228,9 +219,7 @@ def _components(C: Matrix, sd: np.ndarray, alpha: float) -> list[np.ndarray]:
     screened = hard_threshold(C, alpha * np.outer(sd, sd)) if isinstance(C, np.ndarray) else C
     graph = sp.csr_array(screened)[varying][:, varying]
     graph.eliminate_zeros()
-    _, label = connected_components(graph, directed=False)
-    groups = np.split(varying[np.argsort(label, kind="stable")], np.cumsum(np.bincount(label))[:-1])
-    return sorted(groups, key=len, reverse=True)
+    return [varying[nodes] for parts in reversed(connected_parts(graph)) for nodes in parts]
 
 
 def _correlations(X: np.ndarray, weight: np.ndarray, C: Matrix, sd: np.ndarray, group: np.ndarray) -> np.ndarray:

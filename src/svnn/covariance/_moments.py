@@ -1,4 +1,4 @@
-"""Sample moments as an estimator asks for them: with another correlation, by another estimator, of held-out rows."""
+"""Sample moments as an estimator asks for them: incremental, of other correlations, by other estimators, of splits."""
 
 from __future__ import annotations
 
@@ -8,19 +8,141 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from svnn._types import AnyArray, Array, ColumnLike, HasFit
-from svnn.covariance._running_moments import Totals, totals
+from svnn._types import AnyArray, Array, ColumnLike
 from svnn.functional import Moments, kendall_tau, sample_moments
 from svnn.functional._array import generator, is_torch, like, namespace, to_numpy
-from svnn.functional._centring import centre, deviation, scaled
-from svnn.functional._matrix import numpy_matrix
+from svnn.functional._centring import centre, check_variances, deviation, is_constant, scaled
+from svnn.functional._matrix import numpy_matrix, stored_as
 from svnn.functional.correlations import transformed_rows
-from svnn.functional.moments import check_weight, effective_samples, fill_missing, observations
+from svnn.functional.moments import (
+    check_ddof,
+    check_weight,
+    effective_samples,
+    fill_missing,
+    observations,
+    weighted_moments,
+)
 
 #: The values of ``correlation``.
 CORRELATIONS = ("pearson", "spearman", "kendall", "biweight")
 #: Values of a table that are ranked at once.
 _VALUES = 2**20
+
+
+# -- incremental moments --------------------------------------------------------------------------
+
+
+class Totals(NamedTuple):
+    """Mean, covariance, smallest and largest values of the rows so far, and the sums of their weights and squares.
+
+    Weights are in units of ``largest``, the largest of them.
+    """
+
+    location: AnyArray
+    covariance: AnyArray
+    low: AnyArray
+    high: AnyArray
+    weight: float
+    squares: float
+    largest: float
+
+    def moments(self, ddof: float = 0) -> Moments:
+        """Return the sample moments of the rows so far; constant features have covariances of exactly zero."""
+        low: Any = self.low  # arrays or tensors, all of the same type
+        high: Any = self.high
+        variance: Any = self.covariance.diagonal()
+        n_samples = self.weight**2 / self.squares
+        if ddof:
+            check_ddof(n_samples, ddof)
+        constant = is_constant(low, high)
+        check_variances(variance, constant)
+        covariance = self.covariance / (1 - ddof / n_samples)
+        if bool(constant.any()):
+            varies = ~constant
+            covariance = namespace(covariance).where(varies[:, None] & varies, covariance, 0 * covariance)
+        return Moments(self.location, covariance, n_samples)
+
+
+def decaying(sample_weight: ColumnLike | None, halflife: float | None, X: Any) -> ColumnLike | None:
+    r"""Return weights times :math:`2^{-a/h}`, with ``a`` the age of a row: the last one has age 0, the first ``t - 1``.
+
+    Without a half-life the weights come back as they are. A factor below the square of the rounding unit, relative to
+    the newest row of some weight, is zero: such a row's part of a covariance is lost in rounding.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> decaying(None, 1, np.zeros((3, 2)))
+    array([0.25, 0.5 , 1.  ])
+    """
+    if halflife is None:
+        return sample_weight
+    t = X.shape[0]
+    given, largest = (
+        check_weight(sample_weight, np.empty((t, 1))),
+        1.0 if sample_weight is None else float(to_numpy(sample_weight).max()),
+    )
+    newest = int(np.flatnonzero(given)[-1])
+    factor = 0.5 ** (np.maximum(newest - np.arange(t), 0) / float(halflife))
+    single = str(X.dtype).endswith("float32")
+    factor[factor < np.finfo(np.float32 if single else np.float64).eps ** 2] = 0
+    if np.count_nonzero(given) > 1 == np.count_nonzero(given * factor):
+        raise ValueError(
+            f"halflife={halflife!r} rows leaves only the newest one of {t}, of which there is no covariance; use a "
+            "larger number."
+        )
+    # Rows of weight zero may be newer, so many that the decay factor of all others underflows.
+    left = max(largest * 0.5 ** ((t - 1 - newest) / float(halflife)), np.finfo(np.float64).tiny)
+    return given * factor * left
+
+
+def totals(X: Any, sample_weight: ColumnLike | None) -> Totals:
+    """Return the totals of a table (t, N) or (t, N, F)."""
+    weight, largest = (
+        check_weight(sample_weight, X),
+        1.0 if sample_weight is None else float(to_numpy(sample_weight).max()),
+    )
+    centred, covariance = weighted_moments(X, weight)
+    sums = float(weight.sum()), float((weight**2).sum())
+    return Totals(centred.location, covariance, centred.low, centred.high, *sums, largest)
+
+
+def merge(a: Totals, b: Totals, decay: float = 1.0) -> Totals:
+    """Combine two batches, the second one newer (Chan, Golub & LeVeque 1983).
+
+    ``decay`` multiplies the weights of the first.
+    A feature that varied long ago and is constant since becomes constant when its remaining spread is rounding:
+    deviations of the first batch shrink with the root of ``decay``, as they do in the variance.
+    """
+    first = a.largest * decay
+    largest = max(first, b.largest)
+    weight_a, weight_b = a.weight * (first / largest), b.weight * (b.largest / largest)
+    weight = weight_a + weight_b
+    share_a, share_b = weight_a / weight, weight_b / weight
+    shift = b.location - a.location
+    with np.errstate(over="ignore", invalid="ignore"):  # reported when the variances are checked
+        between = (share_a * shift)[:, None] * (share_b * shift)
+        covariance = share_a * a.covariance + share_b * b.covariance + between
+    squares = a.squares * (first / largest) ** 2 + b.squares * (b.largest / largest) ** 2
+    location, low, high = a.location + share_b * shift, a.low, a.high
+    if decay < 1:
+        left = decay**0.5
+        low, high = location - (location - low) * left, location + (high - location) * left
+    xp = namespace(shift)
+    return Totals(location, covariance, xp.minimum(low, b.low), xp.maximum(high, b.high), weight, squares, largest)
+
+
+def add_rows(
+    before: Totals | None, X: Array, sample_weight: ColumnLike | None, halflife: float | None = None
+) -> Totals:
+    """Return the totals of the rows so far and of new ones; every row makes those before it count less."""
+    batch = totals(X, decaying(sample_weight, halflife, X))
+    if before is None:
+        return batch
+    return merge(before, batch, 1.0 if halflife is None else 0.5 ** (X.shape[0] / float(halflife)))
+
+
+# -- the moments of an estimator ------------------------------------------------------------------
 
 
 class Sample(NamedTuple):
@@ -36,11 +158,6 @@ class Sample(NamedTuple):
     totals: Totals | None = None
 
 
-def is_plain(estimator: Any) -> bool:
-    """Return whether an estimator starts from the sample covariance itself."""
-    return estimator.correlation == "pearson" and getattr(estimator, "base", None) is None
-
-
 def why_not_incremental(estimator: Any) -> str:
     """Return why rows cannot be added one after the other, and an alternative; "" where they can."""
     if estimator.correlation != "pearson":
@@ -53,80 +170,59 @@ def why_not_incremental(estimator: Any) -> str:
     return str(estimator._needs_rows())
 
 
-def sample_of(
-    estimator: Any, X: Any, sample_weight: ColumnLike | None, *, base: str | HasFit | None = None, ddof: float = 0
-) -> Sample:
+def sample_of(estimator: Any, X: Any, sample_weight: ColumnLike | None, ddof: float = 0) -> Sample:
     """Return the moments of data as the parameters ``correlation``, ``missing`` and ``base`` ask for them.
 
     With Spearman's and the biweight correlation they are those of a transformed table, see
     :mod:`svnn.functional.correlations`. Ranks and weights of a feature are those among its known values.
     """
-    correlation, missing = estimator.correlation, estimator.missing
-    if is_plain(estimator) and missing == "raise":
-        return _with_totals(estimator, X, sample_weight, ddof)
+    correlation, base = estimator.correlation, getattr(estimator, "base", None)
+    if (
+        correlation == "pearson" and base is None and estimator.missing == "raise"
+    ):  # by way of moments that partial_fit updates
+        if isinstance(X, np.ndarray) or is_torch(X):
+            so_far = totals(X, sample_weight)
+        else:
+            from svnn.covariance._tables import totals_of_table
+
+            so_far, X = totals_of_table(estimator, X, sample_weight)
+            sample_weight = None
+        return Sample(X, so_far.moments(ddof), sample_weight, so_far.location, so_far)
     if base is not None or correlation in ("pearson", "kendall"):
-        moments = moments_by(X, sample_weight, correlation, missing, base, ddof)
+        moments = moments_by(estimator, X, sample_weight, ddof)
         return Sample(X, moments, sample_weight, moments.location)
     table, weight, location = transformed_table(X, sample_weight, correlation)
-    return Sample(table, sample_moments(table, ddof, weight, missing), weight, location)
+    return Sample(table, sample_moments(table, ddof, weight, estimator.missing), weight, location)
 
 
-def _with_totals(estimator: Any, X: Any, sample_weight: ColumnLike | None, ddof: float) -> Sample:
-    """Return the moments by way of running ones, which ``partial_fit`` can update."""
-    rows, weight = X, sample_weight
-    if isinstance(X, np.ndarray) or is_torch(X):
-        so_far = totals(X, sample_weight)
-    else:
-        from svnn.covariance._tables import totals_of_table
-
-        so_far, rows = totals_of_table(estimator, X, sample_weight)
-        weight = None
-    return Sample(rows, so_far.moments(ddof), weight, so_far.location, so_far)
-
-
-def needs_products(name: str, correlation: str, base: object) -> None:
-    """Raise where covariances are not means of products of a table, as the estimator ``name`` needs them to be."""
-    if base is not None or correlation == "kendall":
-        what = 'correlation="kendall"' if base is None else f"base={base!r}"
+def needs_products(estimator: Any) -> None:
+    """Raise where covariances are not means of products of a table, as the estimator needs them to be."""
+    if estimator.base is not None or estimator.correlation == "kendall":
+        what = 'correlation="kendall"' if estimator.base is None else f"base={estimator.base!r}"
         raise ValueError(
-            f"{name} needs the products behind every covariance, which {what} does not have; use "
+            f"{type(estimator).__name__} needs the products behind every covariance, which {what} does not have; use "
             'correlation="spearman" or "biweight", or HardThreshold.'
         )
 
 
-def moments_by(
-    X: Array,
-    sample_weight: ColumnLike | None,
-    correlation: str,
-    missing: str,
-    base: str | HasFit | None = None,
-    ddof: float = 0,
-) -> Moments:
-    """Return the moments of a table: by another estimator, with Kendall's correlations, or the sample moments.
-
-    Tables of ranks and of winsorised data are transformed already: theirs are the sample moments.
-    """
-    if base is not None:
-        return _moments_of_base(X, sample_weight, base)
-    moments = sample_moments(X, ddof, sample_weight, missing)
-    if correlation != "kendall":
-        return moments
-    R = namespace(X).sin(math.pi / 2 * kendall_tau(X, sample_weight))
-    sd = namespace(X).clip(moments.covariance.diagonal(), 0, None) ** 0.5
-    return moments._replace(covariance=scaled(R, sd[:, None], sd))
-
-
-def _moments_of_base(X: Array, sample_weight: ColumnLike | None, base: str | HasFit) -> Moments:
-    """Return the location and covariance of a fitted estimator of any package, as arrays or tensors like ``X``."""
+def moments_by(estimator: Any, X: Array, sample_weight: ColumnLike | None, ddof: float = 0) -> Moments:
+    """Return the moments of a table: by the parameter ``base``, with Kendall's correlations, or the sample moments."""
+    base = getattr(estimator, "base", None)
+    if base is None:
+        moments = sample_moments(X, ddof, sample_weight, estimator.missing)
+        if estimator.correlation != "kendall":
+            return moments
+        R = namespace(X).sin(math.pi / 2 * kendall_tau(X, sample_weight))
+        sd = namespace(X).clip(moments.covariance.diagonal(), 0, None) ** 0.5
+        return moments._replace(covariance=scaled(R, sd[:, None], sd))
     from svnn.covariance._resolve import fit_covariance, resolve  # it imports all estimators, which use this file
 
     weight = None if sample_weight is None else check_weight(sample_weight, X)
     fitted = fit_covariance(resolve(base), to_numpy(X), None if weight is None else to_numpy(weight))
-    C = numpy_matrix(fitted.covariance_)
     location = getattr(fitted, "location_", None)  # not every package has one
     location = sample_moments(X, 0, weight, "pairwise").location if location is None else location
     n_samples = float(X.shape[0]) if weight is None else effective_samples(weight)
-    return Moments(like(location, X), like(C if isinstance(C, np.ndarray) else C.toarray(), X), n_samples)
+    return Moments(like(location, X), like(stored_as(numpy_matrix(fitted.covariance_), False), X), n_samples)
 
 
 def transformed_table(
@@ -199,7 +295,7 @@ def held_out_correlations(
 
 def _correlations(estimator: Any, X: Array, rows: np.ndarray, weight: Array) -> tuple[Array, Any]:
     part: Any = X[rows]
-    _, C, t = moments_by(part, weight[rows], estimator.correlation, estimator.missing, estimator.base)
+    _, C, t = moments_by(estimator, part, weight[rows])
     sd = namespace(X).clip(C.diagonal(), 0, None) ** 0.5
     sd = namespace(X).where(sd > 0, sd, 1 + 0 * sd)
     return C / (sd[:, None] * sd), t

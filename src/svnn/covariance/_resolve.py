@@ -10,7 +10,6 @@ from sklearn.covariance import OAS, LedoitWolf
 from threadpoolctl import threadpool_limits
 
 from svnn._types import AnyArray, ColumnLike, HasCovariance, HasFit, MatrixLike
-from svnn.covariance._adaptive_threshold import AdaptiveThreshold
 from svnn.covariance._bands import Banding, Tapering
 from svnn.covariance._base import CovarianceEstimator
 from svnn.covariance._factor_threshold import FactorThreshold
@@ -19,7 +18,7 @@ from svnn.covariance._sample_covariance import SampleCovariance
 from svnn.covariance._scatter import HuberCovariance, TylerCovariance
 from svnn.covariance._significant_edges import SignificantEdges
 from svnn.covariance._stochastic import ACV, RCV
-from svnn.covariance._thresholds import HardThreshold, SoftThreshold
+from svnn.covariance._thresholds import AdaptiveThreshold, HardThreshold, SoftThreshold
 from svnn.functional._matrix import factored_matrix
 
 Estimator = TypeVar("Estimator", bound=HasFit)

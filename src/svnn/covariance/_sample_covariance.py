@@ -5,15 +5,11 @@ from __future__ import annotations
 import math
 from typing import ClassVar, Self
 
-import numpy as np
-
 from svnn._parameters import Rule, check_parameters, number
 from svnn._types import AnyArray, ColumnLike, DataLike
 from svnn._validation import at_once, unless
 from svnn.covariance._base import CovarianceEstimator, Sparsifier
-from svnn.covariance._moments import sample_of, why_not_incremental
-from svnn.covariance._running_moments import add_rows, decaying
-from svnn.functional._array import is_torch
+from svnn.covariance._moments import decaying, sample_of, why_not_incremental
 
 
 class SampleCovariance(CovarianceEstimator):
@@ -78,12 +74,7 @@ class SampleCovariance(CovarianceEstimator):
     }
 
     def __init__(
-        self,
-        *,
-        ddof: float = 0,
-        correlation: str = "pearson",
-        missing: str = "raise",
-        halflife: float | None = None,
+        self, *, ddof: float = 0, correlation: str = "pearson", missing: str = "raise", halflife: float | None = None
     ) -> None:
         super().__init__()
         self.ddof = ddof
@@ -95,12 +86,7 @@ class SampleCovariance(CovarianceEstimator):
     def fit(self, X: DataLike, y: object = None, sample_weight: ColumnLike | None = None) -> Self:
         """Estimate the covariance of ``X``, of shape (t, N) or (t, N, F); see :meth:`HardThreshold.fit`."""
         check_parameters(self)
-        data = None
-        if type(X) is not np.ndarray and not is_torch(X):
-            from svnn.covariance._tables import read_table
-
-            data = read_table(self, X, streams=self.missing == "raise" and self.correlation == "pearson")
-        data = self._check(X) if data is None else data
+        data = self._read(X)
         sample = sample_of(self, data, decaying(sample_weight, self.halflife, data), ddof=self.ddof)
         self.location_, (_, self.covariance_, self.n_samples_) = sample.location, sample.moments
         if sample.totals is not None:
@@ -115,10 +101,7 @@ class SampleCovariance(CovarianceEstimator):
         The result is that of one ``fit`` on all rows, up to rounding, whatever the size of the batches; without a
         ``halflife`` their order does not matter either.
         """
-        check_parameters(self)
-        before = self._totals_so_far()
-        data = self._check(X, reset=before is None, min_samples=1)
-        self._totals_ = add_rows(before, data, sample_weight, self.halflife)
+        _, self._totals_ = self._with_rows(X, sample_weight)
         self.location_, self.covariance_, self.n_samples_ = self._totals_.moments(self.ddof)
         return self
 

@@ -49,12 +49,7 @@ class ScatterEstimator(CovarianceEstimator):
     }
 
     def __init__(
-        self,
-        *,
-        shrinkage: float | str = "auto",
-        assume_centered: bool = False,
-        max_iter: int = 500,
-        tol: float = 1e-9,
+        self, *, shrinkage: float | str = "auto", assume_centered: bool = False, max_iter: int = 500, tol: float = 1e-9
     ) -> None:
         super().__init__()
         self.shrinkage = shrinkage
@@ -268,10 +263,7 @@ class HuberCovariance(ScatterEstimator):
     array([1., 1.])
     """
 
-    _rules: ClassVar[dict[str, Rule]] = {
-        "quantile": number(0, 1, above=True),
-        **ScatterEstimator._rules,
-    }
+    _rules: ClassVar[dict[str, Rule]] = {"quantile": number(0, 1, above=True), **ScatterEstimator._rules}
 
     def __init__(
         self,

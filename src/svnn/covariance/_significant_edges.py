@@ -15,14 +15,14 @@ from svnn.covariance._base import Estimate, Sparsifier
 from svnn.covariance._moments import needs_products
 from svnn.functional import Moments
 from svnn.functional._array import like, namespace, off_diagonal, to_numpy
-from svnn.functional.moments import check_weight, observations
-from svnn.functional.significance import (
+from svnn.functional.correlations import (
     METHODS,
     correlation_p_values,
     largest_significant,
     pairwise_correlations,
     symmetric_matrix,
 )
+from svnn.functional.moments import check_weight, observations
 
 
 class SignificantEdges(Sparsifier):
@@ -170,7 +170,7 @@ class SignificantEdges(Sparsifier):
         self.rule = rule
 
     def _from_moments(self, X: AnyArray, moments: Moments, sample_weight: ColumnLike | None) -> Estimate:
-        needs_products("SignificantEdges", self.correlation, self.base)
+        needs_products(self)
         C: FloatArray = to_numpy(moments.covariance).astype(np.float64)
         sd = np.sqrt(np.clip(C.diagonal(), 0, None))
         varies = sd > 0
@@ -225,13 +225,11 @@ class SignificantEdges(Sparsifier):
             )
         from svnn.covariance import tiles
 
-        limit = tiles.memory_bytes(self.memory_limit)
-        data = tiles.read(X, sample_weight, correlations=True, limit=limit, kind=self.correlation)
-        grid = tiles.over(data, limit, bool(self.verbose))
-        if too_few := _too_few(np.asarray(data.n_samples)):
+        grid = self._tiles(X, sample_weight, correlations=True)
+        n_samples = grid.data.n_samples
+        if too_few := _too_few(np.asarray(n_samples)):
             raise ValueError(too_few)
-        degrees = float(data.n_samples) - 2
-        (location, matrix, _), p_values = tiles.significant(grid, float(self.alpha), self.method, degrees)
+        (location, matrix, _), p_values = tiles.significant(grid, float(self.alpha), self.method, n_samples - 2)
         return Estimate(matrix, location, {"p_values_": p_values})
 
 

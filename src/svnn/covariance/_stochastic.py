@@ -17,7 +17,7 @@ from svnn.functional.masks import PROBABILITY_FLOOR, mask_seed, probabilities_wi
 if TYPE_CHECKING:
     from torch import Tensor
 
-    from svnn.covariance.tiles import Observations, TiledCovariance
+    from svnn.covariance.tiles import Observations
 
 
 class StochasticSparsifier(Sparsifier):
@@ -165,17 +165,10 @@ class ACV(StochasticSparsifier):
     def _from_tiles(self, X: AnyArray, sample_weight: ColumnLike | None) -> Estimate:
         from svnn.covariance import tiles
 
-        random, limit = generator(self.random_state), tiles.memory_bytes(self.memory_limit)
-        data = tiles.read(X, sample_weight, correlations=False, limit=limit, kind=self.correlation)
-        slope = tiles.slope(tiles.over(data, limit, bool(self.verbose)), self.density, self.max_over)
-        drawn = self._draw_from_tiles(data, slope, random)
-        return Estimate(drawn.matrix, drawn.location, {"slope_": slope, "_observations_": data})
-
-    def _draw_from_tiles(self, data: Observations, slope: float, random_state: RandomState) -> TiledCovariance:
-        from svnn.covariance import tiles
-
-        grid = tiles.over(data, tiles.memory_bytes(self.memory_limit), bool(self.verbose))
-        return tiles.draw(grid, slope, PROBABILITY_FLOOR if self.unbiased else 0.0, mask_seed(random_state))
+        random, grid = generator(self.random_state), self._tiles(X, sample_weight, correlations=False)
+        slope = tiles.slope(grid, self.density, self.max_over)
+        drawn = tiles.draw(grid, slope, PROBABILITY_FLOOR if self.unbiased else 0.0, mask_seed(random))
+        return Estimate(drawn.matrix, drawn.location, {"slope_": slope, "_observations_": grid.data})
 
     def sample(self, random_state: RandomState = None) -> Matrix | Tensor:
         """Draw a fresh realisation of the sparsified covariance.
@@ -190,7 +183,11 @@ class ACV(StochasticSparsifier):
         """
         check_is_fitted(self, "covariance_")
         if hasattr(self, "_observations_"):
-            return self._finished(self._draw_from_tiles(self._observations_, self.slope_, random_state).matrix)
+            from svnn.covariance import tiles
+
+            grid = tiles.over(self._observations_, tiles.memory_bytes(self.memory_limit), bool(self.verbose))
+            floor = PROBABILITY_FLOOR if self.unbiased else 0.0
+            return self._finished(tiles.draw(grid, self.slope_, floor, mask_seed(random_state)).matrix)
         if not hasattr(self, "sample_covariance_"):
             raise ValueError(
                 "this ACV came from a file without the data that it draws from (by an older svnn, or of a fit on a "

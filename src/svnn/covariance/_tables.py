@@ -10,7 +10,7 @@ from sklearn.utils.validation import validate_data
 
 from svnn._types import ColumnLike
 from svnn._validation import is_dask
-from svnn.covariance._running_moments import Totals, add_rows, merge, totals
+from svnn.covariance._moments import Totals, add_rows, merge, totals
 from svnn.covariance.tiles import DaskTable, gather, memory_bytes
 from svnn.functional.moments import check_weight
 from svnn.sources import Table, as_table
@@ -21,25 +21,17 @@ _AT_ONCE = 4
 _CHUNK_BYTES = 2**26
 
 
-def read_table(
-    estimator: Any,
-    X: Any,
-    *,
-    streams: bool,
-    dense_limit: float = np.inf,
-    memory_limit: float | str | None = None,
-    on_cluster: bool = True,
-) -> Any:
+def read_table(estimator: Any, X: Any, dense_limit: float, streams: bool) -> Any:
     """Return the rows of an iterator or a table, checked; None where ``X`` is neither.
 
     With more than ``dense_limit`` features the columns come unread. Where moments suffice (``streams``) a table stays
     where it is, and so does a table of Dask whose tiles the workers compute (``on_cluster``).
     """
-    limit = memory_bytes(memory_limit)
+    limit = memory_bytes(getattr(estimator, "memory_limit", None))
     if isinstance(X, Iterator):
         return estimator._check(gather(X, limit), dense_limit=dense_limit)
     if is_dask(X):
-        return _read_dask(estimator, DaskTable(X), streams, dense_limit, limit, on_cluster)
+        return _read_dask(estimator, DaskTable(X), streams, dense_limit, limit)
     table = as_table(X)
     if table is None:
         return None
@@ -60,13 +52,12 @@ def read_table(
     return data
 
 
-def _read_dask(
-    estimator: Any, table: DaskTable, streams: bool, dense_limit: float, limit: int, on_cluster: bool
-) -> Any:
+def _read_dask(estimator: Any, table: DaskTable, streams: bool, dense_limit: float, limit: int) -> Any:
     names = table.names if table.names is not None else np.empty((0, 0))
     validate_data(estimator, names, reset=True, skip_check_array=True)
     estimator.n_features_in_ = table.shape[1]
-    if (table.client is not None and on_cluster) if table.shape[1] > dense_limit else streams:
+    wide, tiled_there = table.shape[1] > dense_limit, getattr(estimator, "_tiles_on_cluster", False)
+    if (table.client is not None and tiled_there) if wide else streams:
         return table
     kept = getattr(estimator, "feature_names_in_", None)
     data = estimator._check(table.gathered(limit), dense_limit=dense_limit)

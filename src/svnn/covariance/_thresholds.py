@@ -1,4 +1,4 @@
-"""Hard and soft thresholding with one threshold for all pairs, and its choice by cross-validation."""
+"""Thresholding: with one threshold for all pairs, also chosen by cross-validation, and with one for each entry."""
 
 from __future__ import annotations
 
@@ -8,10 +8,10 @@ from typing import Any, ClassVar
 
 import numpy as np
 
-from svnn._parameters import Rule, boolean, either, integer, number, seed, share
+from svnn._parameters import Rule, boolean, either, integer, number, one_of, seed, share
 from svnn._types import AnyArray, Array, ColumnLike, HasFit, RandomState
 from svnn.covariance._base import Estimate, Sparsifier
-from svnn.covariance._moments import held_out_correlations, held_out_size, transformed_table
+from svnn.covariance._moments import held_out_correlations, held_out_size, needs_products, transformed_table
 from svnn.functional import (
     Moments,
     largest_pairs,
@@ -21,8 +21,8 @@ from svnn.functional import (
     top_k_thresholds,
 )
 from svnn.functional._array import as_floating, generator, namespace
-from svnn.functional.moments import check_weight
-from svnn.functional.thresholds import RULES
+from svnn.functional.moments import check_weight, product_deviations
+from svnn.functional.thresholds import ENTRYWISE, RULES, apply_rule
 
 #: Features on which cross-validation runs when there are more than dense_limit.
 CV_FEATURES = 1024
@@ -99,7 +99,7 @@ class SingleThreshold(Sparsifier):
             if isinstance(self.tau, str):  # applies to correlations
                 sd = xp.clip(C.diagonal(), 0, None) ** 0.5
                 of_pairs = threshold * (sd[:, None] * sd)
-        C = RULES[self._rule](C, of_pairs, self.keep_diagonal)
+        C = apply_rule(ENTRYWISE[self._rule], C, of_pairs, self.keep_diagonal)
         C = C if pairs is None else xp.where(pairs, C, 0 * C)
         learned = {"threshold_": threshold, "tau_": tau if self.tau == "cv" else None}
         return Estimate(C, moments.location, learned, _NO_EDGE.format(self.tau) if isinstance(self.tau, Real) else "")
@@ -107,21 +107,19 @@ class SingleThreshold(Sparsifier):
     def _from_tiles(self, X: AnyArray, sample_weight: ColumnLike | None) -> Estimate:
         from svnn.covariance import tiles
 
-        tau, keep_diagonal, limit = None, bool(self.keep_diagonal), tiles.memory_bytes(self.memory_limit)
+        tau, keep_diagonal = None, bool(self.keep_diagonal)
         correlations = self.density is None and self.top_k is None and isinstance(self.tau, str)
-        data = tiles.read(X, sample_weight, correlations=correlations, limit=limit, kind=self.correlation)
-        grid = tiles.over(data, limit, bool(self.verbose))
+        grid = self._tiles(X, sample_weight, correlations=correlations)
         if self.density is not None:
             kept = tiles.at_density(grid, self._rule, pairs_for_density(X.shape[1], self.density), keep_diagonal)
         elif self.top_k is not None:
             kept = tiles.top_k(grid, self._rule, self.top_k, keep_diagonal)
         else:
             tau = self._chosen_tau(X, sample_weight)
-            kept = tiles.above_threshold(grid, self._rule, tau / data.n_samples**0.5, keep_diagonal)
+            kept = tiles.above_threshold(grid, self._rule, tau / grid.data.n_samples**0.5, keep_diagonal)
         learned = {"threshold_": kept.threshold, "tau_": tau if self.tau == "cv" else None}
-        return Estimate(
-            kept.matrix, kept.location, learned, _NO_EDGE.format(self.tau) if isinstance(self.tau, Real) else ""
-        )
+        no_edge = _NO_EDGE.format(self.tau) if isinstance(self.tau, Real) else ""
+        return Estimate(kept.matrix, kept.location, learned, no_edge)
 
     def _chosen_tau(self, X: Any, sample_weight: ColumnLike | None) -> float:
         """Return the tau of the threshold tau/sqrt(t); ``X`` is the data itself where there are many features."""
@@ -341,6 +339,110 @@ def cross_validated_tau(estimator: SingleThreshold, X: Array, sample_weight: Col
     risk = np.zeros(_GRID_POINTS)
     for train, t1, test in held_out_correlations(estimator, X, sample_weight, 'tau="cv"', 'tau="universal"'):
         for i, tau in enumerate(grid):
-            thresholded = RULES[estimator._rule](train, tau / t1**0.5, estimator.keep_diagonal)
+            thresholded = apply_rule(ENTRYWISE[estimator._rule], train, tau / t1**0.5, estimator.keep_diagonal)
             risk[i] += float(((thresholded - test) ** 2).sum())
     return float(grid[np.argmin(risk)])
+
+
+class AdaptiveThreshold(Sparsifier):
+    r"""Sample covariance with a threshold for each entry that follows its uncertainty (Cai & Liu 2011).
+
+    .. math:: \lambda_{ij} = \delta \sqrt{\theta_{ij} \log N / t}
+
+    with :math:`\theta_{ij}` the variance of the products :math:`(x_i-\mu_i)(x_j-\mu_j)`.
+
+    Parameters
+    ----------
+    delta : float, default=2.0
+        Factor of the thresholds; two suits normal data, larger values keep less.
+    rule : {"hard", "soft", "scad", "adaptive_lasso"}, default="hard"
+        What happens to the entries, see :mod:`svnn.functional`.
+    keep_diagonal : bool, default=True
+        Never threshold the variances. False is the definition of the paper, word by word.
+    correlation : {"pearson", "spearman", "kendall", "biweight"}, default="pearson"
+        The correlations R of the covariance :math:`D R D`; see :class:`HardThreshold`.
+    base : str, estimator or None, default=None
+        The covariance to sparsify in place of the sample covariance; see :class:`HardThreshold`.
+    psd : {None, "load", "shrink", "clip"}, default=None
+        Repair of negative eigenvalues, see :func:`svnn.functional.psd_repair`.
+    missing : {"raise", "pairwise"}, default="raise"
+        Treatment of NaN. "pairwise" takes each entry over the samples where both features are observed.
+    halflife : float or None, default=None
+        Number of rows after which a row counts half as much. None counts all rows alike.
+    sparse_output : bool or None, default=None
+        Whether ``covariance_`` is sparse. None makes it sparse with more than ``dense_limit`` features.
+    dense_limit : int, default=4096
+        The most features for which the N×N sample covariance is formed; with more, it is computed in tiles.
+    memory_limit : int, str or None, default=None
+        Bytes, or a text such as "1.5GB", that the tiles may use. By default half of the memory.
+    verbose : bool, default=False
+        Show the progress while tiles are computed.
+
+    Attributes
+    ----------
+    threshold_ : ndarray or Tensor of shape (N, N)
+        Not there with more than ``dense_limit`` features.
+    density_ : float
+        Share of off-diagonal entries of ``covariance_`` that are not zero.
+    covariance_ : ndarray or Tensor of shape (N, N)
+        A ``csr_array`` or sparse CSR tensor with more than ``dense_limit`` features; see ``sparse_output``.
+    location_ : ndarray or Tensor of shape (N,)
+        Means of the features.
+    n_features_in_ : int
+    feature_names_in_ : ndarray of shape (N,)
+        Only where X has named columns.
+
+    References
+    ----------
+    T. Cai and W. Liu, Adaptive thresholding for sparse covariance matrix estimation, JASA 2011.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from svnn.covariance import AdaptiveThreshold
+    >>> X = np.random.default_rng(0).standard_normal((200, 5)) * [1, 1, 1, 1, 100]
+    >>> AdaptiveThreshold(rule="scad").fit(X).density_
+    0.0
+    """
+
+    _rules: ClassVar[dict[str, Rule]] = {
+        "delta": number(0),
+        "rule": one_of(*RULES),
+        "keep_diagonal": boolean(),
+        **Sparsifier._rules,
+    }
+
+    def __init__(
+        self,
+        *,
+        delta: float = 2.0,
+        rule: str = "hard",
+        keep_diagonal: bool = True,
+        correlation: str = "pearson",
+        base: str | HasFit | None = None,
+        psd: str | None = None,
+        missing: str = "raise",
+        halflife: float | None = None,
+        sparse_output: bool | None = None,
+        dense_limit: int = 4096,
+        memory_limit: float | str | None = None,
+        verbose: bool = False,
+    ) -> None:
+        super().__init__(correlation, base, psd, missing, halflife, sparse_output, dense_limit, memory_limit, verbose)
+        self.delta = delta
+        self.rule = rule
+        self.keep_diagonal = keep_diagonal
+
+    def _from_moments(self, X: AnyArray, moments: Moments, sample_weight: ColumnLike | None) -> Estimate:
+        needs_products(self)
+        spread = product_deviations(X, moments, sample_weight)
+        threshold = self.delta * spread * (math.log(X.shape[1]) / moments.n_samples) ** 0.5
+        C = apply_rule(ENTRYWISE[self.rule], moments.covariance, threshold, self.keep_diagonal)
+        return Estimate(C, moments.location, {"threshold_": threshold})
+
+    def _from_tiles(self, X: AnyArray, sample_weight: ColumnLike | None) -> Estimate:
+        from svnn.covariance import tiles
+
+        grid = self._tiles(X, sample_weight, correlations=True)
+        location, matrix, _ = tiles.adaptive(grid, self.rule, float(self.delta), bool(self.keep_diagonal))
+        return Estimate(matrix, location, {})

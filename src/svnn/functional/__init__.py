@@ -3,8 +3,8 @@
 The estimators in :mod:`svnn.covariance` do little more than call them and store the results.
 """
 
+from svnn.functional._matrix import LowRankPlusSparse
 from svnn.functional.correlations import kendall_tau
-from svnn.functional.low_rank import LowRankPlusSparse
 from svnn.functional.masks import (
     acv_probabilities,
     acv_slope,
@@ -14,8 +14,13 @@ from svnn.functional.masks import (
     sparsify,
 )
 from svnn.functional.moments import Moments, product_variances, sample_moments
-from svnn.functional.psd import psd_repair, smallest_eigenvalue
-from svnn.functional.spectrum import growth_ratio_factors, log_covariance, log_eigenvalues
+from svnn.functional.spectrum import (
+    growth_ratio_factors,
+    log_covariance,
+    log_eigenvalues,
+    psd_repair,
+    smallest_eigenvalue,
+)
 from svnn.functional.thresholds import (
     adaptive_lasso_threshold,
     band_weights,

@@ -60,10 +60,13 @@ def power_of_two(size: Array) -> Array:
     >>> power_of_two(np.array([0.0, 3.0, 2.0**100 + 1e20])) == [1, 1, 2.0**100]
     array([ True,  True,  True])
     """
-    values = to_numpy(size).astype(np.float64)
-    unusual = np.isfinite(values) & (values > 0) & ((values < 1 / _ORDINARY) | (values > _ORDINARY))
-    exponent = np.frexp(np.where(unusual, values, 2.0))[1] - 1
-    return like(np.where(unusual, np.ldexp(1.0, exponent), 1.0), size)
+    xp = namespace(size)
+    unusual = xp.isfinite(size) & (size > 0) & ((size < 1 / _ORDINARY) | (size > _ORDINARY))
+    if not bool(unusual.any()):
+        return xp.ones_like(size)
+    values, chosen = to_numpy(size).astype(np.float64), to_numpy(unusual)
+    exponent = np.frexp(np.where(chosen, values, 2.0))[1] - 1
+    return like(np.where(chosen, np.ldexp(1.0, exponent), 1.0), size)
 
 
 class Centred(NamedTuple, Generic[Array]):

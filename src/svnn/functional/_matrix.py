@@ -12,21 +12,94 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import scipy.sparse as sp
+from scipy.sparse.linalg import LinearOperator
 
 from svnn.functional._array import is_torch
 from svnn.functional._sparse import check_sparse, check_sparse_tensor
-from svnn.functional.low_rank import LowRankPlusSparse
 
 if TYPE_CHECKING:
     from torch import Tensor
 
-    from svnn._types import Matrix, MatrixLike
+    from svnn._types import FloatArray, Matrix, MatrixLike
 
 #: Entries that differ from their mirror image by less than this, relative to the largest entry, differ by rounding;
 #: numbers of 16 bits have three digits.
 _ROUNDING, _HALF_ROUNDING = 1e-5, 1e-2
 #: Features up to which a low-rank plus sparse matrix is made dense where all of it is needed: 8.6 GB.
 _MOST_WRITTEN_OUT = 2**15
+
+
+class LowRankPlusSparse(LinearOperator):
+    r"""The symmetric N×N matrix :math:`B B^T + R`, stored as :math:`B` and :math:`R`.
+
+    It is a ``scipy.sparse.linalg.LinearOperator``: ``C @ x`` costs ``2 N r + nnz`` per column, and scipy's solvers for
+    eigenvalues and linear systems take it.
+
+    Parameters
+    ----------
+    loadings : ndarray of shape (N, r)
+        The matrix B.
+    residual : scipy sparse matrix of shape (N, N)
+        The symmetric matrix R.
+
+    Examples
+    --------
+    >>> import numpy as np, scipy.sparse as sp
+    >>> C = LowRankPlusSparse(np.array([[1.0], [2.0]]), sp.eye_array(2))
+    >>> C.toarray()
+    array([[2., 2.],
+           [2., 5.]])
+    >>> C @ np.ones(2)
+    array([4., 7.])
+    """
+
+    def __init__(self, loadings: FloatArray, residual: sp.sparray | sp.spmatrix) -> None:
+        self.loadings, self.residual = np.asarray(loadings), sp.csr_array(check_sparse(residual, "residual"))
+        n = self.residual.shape[0]
+        if self.residual.shape != (n, n) or self.loadings.ndim != 2 or len(self.loadings) != n:
+            raise ValueError(
+                f"loadings must have shape (N, r) and residual (N, N), got {self.loadings.shape} and "
+                f"{self.residual.shape}."
+            )
+        super().__init__(np.result_type(self.loadings, self.residual), (n, n))
+
+    def _matmat(self, x: FloatArray) -> FloatArray:
+        product: FloatArray = self.loadings @ (self.loadings.T @ x) + self.residual @ x
+        return product
+
+    def _adjoint(self) -> LowRankPlusSparse:
+        return self
+
+    _transpose = _adjoint
+
+    def toarray(self) -> FloatArray:
+        """Return the N×N matrix."""
+        low_rank = self.loadings @ self.loadings.T
+        dense: FloatArray = 0.5 * low_rank + 0.5 * low_rank.T + self.residual.toarray()
+        return dense
+
+    def diagonal(self) -> FloatArray:
+        """Return the variances."""
+        variances: FloatArray = (self.loadings**2).sum(1) + self.residual.diagonal()
+        return variances
+
+    def trace(self) -> float:
+        """Return the sum of the variances."""
+        return float(self.diagonal().sum())
+
+    def copy(self) -> LowRankPlusSparse:
+        """Return a matrix of copies."""
+        return LowRankPlusSparse(self.loadings.copy(), self.residual.copy())
+
+    def density(self) -> float:
+        """Return the share of off-diagonal entries that are not zero; entries in both parts count as not zero."""
+        n = self.shape[0]
+        loaded = (self.loadings != 0).sum(1) > 0
+        entries = self.residual.tocoo()
+        apart = (entries.row != entries.col) & (entries.data != 0) & ~(loaded[entries.row] & loaded[entries.col])
+        m = int(loaded.sum())
+        pairs = m * (m - 1) if self.loadings.shape[1] else 0
+        return (pairs + int(apart.sum())) / (n * (n - 1)) if n > 1 else 0.0
 
 
 def stored_matrix(C: MatrixLike, name: str = "C") -> Matrix | Tensor:
@@ -162,6 +235,29 @@ def numpy_values(tensor: Tensor) -> np.ndarray:
         tensor.float() if tensor.dtype.itemsize < 4 and tensor.is_floating_point() else tensor
     ).numpy()
     return values
+
+
+def is_sparse(matrix: Matrix | Tensor) -> bool:
+    """Return whether a matrix stores only the entries that are not zero."""
+    return sp.issparse(matrix) or is_sparse_tensor(matrix)
+
+
+def stored_as(matrix: Matrix | Tensor, sparse: bool) -> Matrix | Tensor:
+    """Return an array or ``csr_array``, a dense or CSR tensor, of a matrix or tensor."""
+    if not is_torch(matrix):
+        return sp.csr_array(matrix) if sparse else matrix if isinstance(matrix, np.ndarray) else matrix.toarray()
+    if not sparse:
+        return matrix.to_dense()
+    return matrix if is_sparse_tensor(matrix) else _csr_tensor(matrix)
+
+
+def stored_like(matrix: Matrix, like: Matrix | Tensor, sparse: bool) -> Matrix | Tensor:
+    """Return a matrix of numpy or scipy, dense or in CSR form, as a tensor where ``like`` is one; in its dtype."""
+    if not is_torch(like):
+        return stored_as(matrix.astype(like.dtype, copy=False), sparse)
+    if sparse:
+        return like_tensor(sp.csr_array(matrix), like)
+    return sys.modules["torch"].as_tensor(stored_as(matrix, False), dtype=like.dtype, device=like.device)
 
 
 def is_sparse_tensor(matrix: object) -> bool:

@@ -6,7 +6,7 @@ features, not drawn one after the other, so that blocks, threads and devices do 
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any, overload
+from typing import Any
 
 import numpy as np
 
@@ -23,9 +23,6 @@ from svnn.functional._array import (
     upper_values,
 )
 from svnn.functional._centring import power_of_two
-
-if TYPE_CHECKING:
-    from torch import Tensor
 
 #: Smallest probability of keeping a non-zero entry where kept entries are divided by it, so that they stay finite.
 PROBABILITY_FLOOR = 1e-3
@@ -91,7 +88,8 @@ def acv_slope(C: Array, density: float | None = None, max_over: str = "all") -> 
     0.25
     """
     C = as_matrix(C)
-    check_max_over(max_over)
+    if max_over not in ("all", "offdiagonal"):
+        raise ValueError(f'max_over must be "all" or "offdiagonal", got {max_over!r}.')
     sizes = abs(upper_values(C))
     if density is not None:
         return _slope_for_density(sizes, unit_interval(density, "density"))
@@ -102,12 +100,6 @@ def acv_slope(C: Array, density: float | None = None, max_over: str = "all") -> 
 def slope_for_maximum(largest: float) -> float:
     """Return the slope at which the entry of size ``largest`` has probability one."""
     return 1 / largest if largest > 0 else 0.0
-
-
-def check_max_over(max_over: object) -> None:
-    """Raise an error unless ``max_over`` is one of its two possible values."""
-    if max_over not in ("all", "offdiagonal"):
-        raise ValueError(f'max_over must be "all" or "offdiagonal", got {max_over!r}.')
 
 
 def _slope_for_density(sizes: Array, density: float) -> float:
@@ -243,13 +235,7 @@ def sparsify(C: Array, probabilities: Array, random_state: RandomState = None, u
 # -- random numbers by position ---------------------------------------------------------------------
 
 
-@overload
-def pair_uniforms(seed: int, rows: np.ndarray | int, columns: np.ndarray | int) -> np.ndarray: ...
-@overload
-def pair_uniforms(seed: int, rows: Tensor, columns: Tensor | int) -> Tensor: ...
-@overload
-def pair_uniforms(seed: int, rows: int, columns: Tensor) -> Tensor: ...
-def pair_uniforms(seed: int, rows: AnyArray | int, columns: AnyArray | int) -> AnyArray:
+def pair_uniforms(seed: int, rows: AnyArray | int, columns: AnyArray | int) -> Any:
     r"""Return a random number in [0, 1) for each pair (row, column), the same for every call with this seed.
 
     With splitmix64's mixing function :math:`h` and constant :math:`\gamma`, the number is made of the upper 53 bits of

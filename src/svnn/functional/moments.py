@@ -9,16 +9,13 @@ from __future__ import annotations
 import math
 import warnings
 from numbers import Real
-from typing import TYPE_CHECKING, Any, NamedTuple, overload
+from typing import Any, NamedTuple
 
 import numpy as np
 
 from svnn._types import AnyArray, Array, ColumnLike, DataLike
 from svnn.functional._array import as_floating, is_torch, like, namespace, to_numpy, upper_values
 from svnn.functional._centring import Centred, centre, check_variances, in_units, power_of_two
-
-if TYPE_CHECKING:
-    from torch import Tensor
 
 
 class Moments(NamedTuple):
@@ -200,10 +197,6 @@ def observations(X: Array, weight: Array) -> tuple[Array, Array]:
     return rows, weight.repeat_interleave(X.shape[2]) if is_torch(weight) else weight.repeat(X.shape[2])
 
 
-@overload
-def check_weight(sample_weight: ColumnLike | None, X: np.ndarray) -> np.ndarray: ...
-@overload
-def check_weight(sample_weight: ColumnLike | None, X: Tensor) -> Tensor: ...
 def check_weight(sample_weight: ColumnLike | None, X: Array) -> Array:
     """Return one weight per row of ``X``, divided by the largest one.
 
@@ -221,12 +214,6 @@ def check_weight(sample_weight: ColumnLike | None, X: Array) -> Array:
     if not (0 < largest < math.inf) or not bool((weight >= 0).all()):
         raise ValueError("sample_weight must be finite, not negative, and not all zero.")
     return like(weight / largest, X)
-
-
-def relative_weight(sample_weight: ColumnLike | None, X: Array) -> tuple[Array, float]:
-    """Return the result of :func:`check_weight`, and the largest weight."""
-    weight = check_weight(sample_weight, X)
-    return weight, 1.0 if sample_weight is None else float(to_numpy(sample_weight).max())
 
 
 def effective_samples(weight: AnyArray) -> float:

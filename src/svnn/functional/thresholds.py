@@ -137,12 +137,16 @@ RULES: dict[str, MatrixRule] = {
 
 
 def _apply(rule: EntryRule, C: Array, threshold: Threshold, keep_diagonal: bool) -> Array:
-    C = as_matrix(C)
-    xp = namespace(C)
-    limit = like(as_floating(threshold, "threshold"), C)
+    C, limit = as_matrix(C), as_floating(threshold, "threshold")
     if not bool((limit >= 0).all()):
         raise ValueError("threshold must be a number >= 0 (or an array of such numbers).")
-    result = rule(xp, C, limit)
+    return apply_rule(rule, C, limit, keep_diagonal)
+
+
+def apply_rule(rule: EntryRule, C: Array, threshold: Threshold, keep_diagonal: bool) -> Array:
+    """Return a matrix after a rule; it and the threshold have been checked."""
+    xp = namespace(C)
+    result = rule(xp, C, like(threshold, C))
     return xp.where(off_diagonal(C), result, C) if keep_diagonal else result
 
 

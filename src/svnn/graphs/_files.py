@@ -21,7 +21,7 @@ import scipy.sparse as sp
 
 from svnn._types import MatrixLike
 from svnn.functional._sparse import check_sparse
-from svnn.functional.significance import symmetric_matrix
+from svnn.functional.correlations import symmetric_matrix
 from svnn.graphs._graph import Graph, as_graph, unique_names, upper_edges, with_matrix
 from svnn.sources._table import naming
 

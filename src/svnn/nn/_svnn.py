@@ -14,8 +14,7 @@ from svnn.nn._hooks import watched
 from svnn.nn._layers import ACTIVATIONS, Dropout, NodeNorm
 from svnn.nn._readout import Readout
 from svnn.nn._shifted import ShiftedSignals, same_scale
-from svnn.operators import CovarianceOperator, PackedOperator, as_operator
-from svnn.operators._per_sample import common_scale
+from svnn.operators import CovarianceOperator, PackedOperator, as_operator, common_scale
 from svnn.operators._tracing import traced
 
 if TYPE_CHECKING:

@@ -6,17 +6,16 @@ Beside the public names, other rooms of the package import ``are_integers``, ``c
 
 from svnn.operators._batched import BatchedOperator
 from svnn.operators._batched import checked_batch as checked_batch
-from svnn.operators._build import as_operator, plain_matrix
+from svnn.operators._batched import common_scale as common_scale
+from svnn.operators._build import as_operator, choose_backend, plain_matrix
 from svnn.operators._build import suited as suited
 from svnn.operators._csr import CSROperator
 from svnn.operators._dense import DenseOperator
 from svnn.operators._edges import are_integers as are_integers
 from svnn.operators._edges import from_edges, from_pyg, to_pyg
-from svnn.operators._filter_banks import choose_backend
 from svnn.operators._lowrank import LowRankOperator, SumOperator, from_data
 from svnn.operators._operator import CovarianceOperator
 from svnn.operators._packed import PackedOperator, pack, pack_signals
-from svnn.operators._per_sample import common_scale as common_scale
 from svnn.operators._tracing import traced as traced
 
 __all__ = [

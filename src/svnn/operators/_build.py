@@ -17,14 +17,13 @@ from svnn.functional._matrix import (
     stored_matrix,
     unchecked_matrix,
 )
-from svnn.operators._batched import BatchedOperator, checked_batch
+from svnn.operators._batched import BatchedOperator, PerSample, checked_batch
 from svnn.operators._csr import CSROperator
 from svnn.operators._dense import DenseOperator
 from svnn.operators._edges import are_integers
-from svnn.operators._filter_banks import SMALL, choose_backend
+from svnn.operators._filter_banks import SMALL, bank_seconds
 from svnn.operators._lowrank import LowRankOperator, SumOperator
 from svnn.operators._operator import CovarianceOperator
-from svnn.operators._per_sample import PerSample
 from svnn.operators._tracing import unreadable
 
 if TYPE_CHECKING:
@@ -45,13 +44,12 @@ _NO_BACKEND = (
 
 #: Up to this size, 16 MB in single precision, a sparse operator may keep a dense copy of itself.
 _TWIN_LIMIT = 2048
+#: On a GPU, matrices that are sparser and larger than this are stored sparse.
+_GPU_DENSITY, _GPU_NODES = 0.05, 512
 
 
 def as_operator(
-    C: MatrixLike,
-    backend: str = "auto",
-    device: torch.device | str | None = None,
-    dtype: torch.dtype | None = None,
+    C: MatrixLike, backend: str = "auto", device: torch.device | str | None = None, dtype: torch.dtype | None = None
 ) -> CovarianceOperator:
     """Return the symmetric matrix ``C`` as a shift operator.
 
@@ -125,7 +123,16 @@ def as_operator(
         operator = SumOperator.from_matrix(factored)
         operator.adaptive = operator.shape[0] > SMALL
     else:
-        _refuse_edges(C)
+        shape: tuple[int, ...] = getattr(C, "shape", ())
+        if len(shape) == 2 and shape[0] == 2 != shape[1] and are_integers(C):
+            raise ValueError(
+                f"C has shape {tuple(shape)}, as the edges of a graph have; use svnn.operators.from_edges(C, weights)."
+            )
+        if isinstance(C, (list, tuple)) and C and all(getattr(each, "ndim", 0) == 2 for each in C):
+            raise ValueError(
+                "C is a list of matrices; use svnn.operators.pack(C) for graphs of any sizes, or stack matrices of one "
+                "size to a tensor of shape (B, N, N)."
+            )
         operator = stored(stored_matrix(C), backend, device)
     if device is None and dtype is None:
         return operator
@@ -133,19 +140,6 @@ def as_operator(
     if operator.device == target and dtype in (None, operator.dtype):
         return operator
     return operator.to(device=target, dtype=dtype or operator.dtype)
-
-
-def _refuse_edges(C: object) -> None:
-    """Raise where ``C`` looks like the edges of a graph, or like several matrices."""
-    if are_integers(C) and C.ndim == 2 and len(C) == 2 != C.shape[1]:
-        raise ValueError(
-            f"C has shape {tuple(C.shape)}, as the edges of a graph have; use svnn.operators.from_edges(C, weights)."
-        )
-    if isinstance(C, (list, tuple)) and C and all(getattr(each, "ndim", 0) == 2 for each in C):
-        raise ValueError(
-            "C is a list of matrices; use svnn.operators.pack(C) for graphs of any sizes, or stack matrices of one "
-            "size to a tensor of shape (B, N, N)."
-        )
 
 
 def stored(C: Matrix | Tensor, backend: str, device: torch.device | str | None) -> CovarianceOperator:
@@ -173,6 +167,35 @@ def stored(C: Matrix | Tensor, backend: str, device: torch.device | str | None) 
         operator = DenseOperator(dense) if backend == "dense" else LowRankOperator.from_matrix(dense)
     operator.adaptive = adaptive
     return operator
+
+
+def choose_backend(
+    n_nodes: int,
+    density: float,
+    *,
+    n_in: int = 32,
+    n_out: int = 32,
+    order: int = 2,
+    batch: int = 64,
+    device: torch.device | str = "cpu",
+) -> str:
+    """Return the backend, "dense" or "csr", whose filter bank is faster.
+
+    On a CPU by a model of the costs, whose rates ``benchmarks/auto.py`` checks; up to 32 nodes always "dense".
+    On a GPU the dense product overtakes the sparse one above a density of about 0.05.
+
+    Examples
+    --------
+    >>> choose_backend(1000, 0.01), choose_backend(1000, 0.9), choose_backend(100, 0.2, n_in=128, order=8)
+    ('csr', 'dense', 'dense')
+    """
+    if torch.device(device).type != "cpu":
+        return "csr" if density <= _GPU_DENSITY and n_nodes >= _GPU_NODES else "dense"
+    if n_nodes <= SMALL:
+        return "dense"
+    bank = (n_nodes, round(density * n_nodes**2), batch, n_in, n_out, order)
+    dense = min(bank_seconds("dense", *bank), bank_seconds("eigenbasis", *bank))
+    return "csr" if bank_seconds("csr", *bank) < dense else "dense"
 
 
 def plain_matrix(C: MatrixLike) -> Matrix:

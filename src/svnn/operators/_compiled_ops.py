@@ -56,11 +56,11 @@ horner.register_autograd(
 @torch.library.custom_op("svnn::leading", mutates_args=())
 def leading(parts: list[Tensor], backend: str, n: int) -> Tensor:
     """Return the eigenvector (N, 1) of largest absolute eigenvalue of an operator, given by its tensors."""
-    from svnn.operators import _spectral_norm
+    from svnn.operators import _operator
     from svnn.operators._build import KINDS
 
     def find() -> Tensor:
-        return _spectral_norm.leading(KINDS[backend](*parts))[1].to(parts[0])
+        return _operator.leading(KINDS[backend](*parts))[1].to(parts[0])
 
     return _once("leading", parts, find).clone()
 

@@ -28,37 +28,6 @@ _HALF_RATE = 24
 EIGENBASIS_LIMIT = 1024
 #: Up to this size a dense matrix is at most a quarter slower than the sparsest one, and mostly faster.
 SMALL = 32
-#: On a GPU, matrices that are sparser and larger than this are stored sparse.
-_GPU_DENSITY, _GPU_NODES = 0.05, 512
-
-
-def choose_backend(
-    n_nodes: int,
-    density: float,
-    *,
-    n_in: int = 32,
-    n_out: int = 32,
-    order: int = 2,
-    batch: int = 64,
-    device: torch.device | str = "cpu",
-) -> str:
-    """Return the backend, "dense" or "csr", whose filter bank is faster.
-
-    On a CPU by a model of the costs, whose rates ``benchmarks/auto.py`` checks; up to 32 nodes always "dense".
-    On a GPU the dense product overtakes the sparse one above a density of about 0.05.
-
-    Examples
-    --------
-    >>> choose_backend(1000, 0.01), choose_backend(1000, 0.9), choose_backend(100, 0.2, n_in=128, order=8)
-    ('csr', 'dense', 'dense')
-    """
-    if torch.device(device).type != "cpu":
-        return "csr" if density <= _GPU_DENSITY and n_nodes >= _GPU_NODES else "dense"
-    if n_nodes <= SMALL:
-        return "dense"
-    bank = (n_nodes, round(density * n_nodes**2), batch, n_in, n_out, order)
-    dense = min(bank_seconds("dense", *bank), bank_seconds("eigenbasis", *bank))
-    return "csr" if bank_seconds("csr", *bank) < dense else "dense"
 
 
 def bank_seconds(way: str, n: int, nnz: int, batch: int, n_in: int, n_out: int, order: int) -> float:

@@ -10,7 +10,7 @@ import numpy as np
 import torch
 from torch import Tensor, nn
 
-from svnn.functional.low_rank import LowRankPlusSparse
+from svnn.functional._matrix import LowRankPlusSparse
 from svnn.operators._csr import CSROperator
 from svnn.operators._operator import CovarianceOperator
 

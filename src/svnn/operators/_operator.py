@@ -1,11 +1,11 @@
-"""The contract of a shift operator."""
+"""The contract of a shift operator, and its spectral norm with its gradient."""
 
 from __future__ import annotations
 
 import copy
 import math
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Hashable, Mapping
+from collections.abc import Callable, Hashable
 from contextlib import AbstractContextManager, nullcontext
 from functools import partial
 from typing import Any, ClassVar, Self, TypeVar
@@ -13,97 +13,21 @@ from typing import Any, ClassVar, Self, TypeVar
 import numpy as np
 import scipy.sparse as sp
 import torch
-from torch import Tensor, nn
+from torch import Tensor
 
+from svnn.functional._lanczos import leading_eigenpair
 from svnn.functional._matrix import numpy_values
-from svnn.operators._spectral_norm import differentiable_norm, leading, traced_norm
-from svnn.operators._tracing import traced
+from svnn.operators._tracing import TensorModule, compiling, traced
 
 Kept = TypeVar("Kept")
 
 #: Up to this size, and with at least so many values per node, a product per sample is faster than one for all samples.
 _PER_SAMPLE_LIMIT, _PER_SAMPLE_VALUES = 256, 16
 _NOTHING = nullcontext()
-
-
-class TensorModule(nn.Module):
-    """A module in which every tensor that is assigned is a buffer, and every ``nn.Parameter`` a parameter.
-
-    Subclasses need not call ``super().__init__()``. Their ``to`` returns another module, and so do ``float``,
-    ``double`` and the like; a module that holds one moves and casts it in place, as torch does.
-
-    Examples
-    --------
-    >>> class Matrix(TensorModule):
-    ...     def __init__(self, values):
-    ...         self.values = values
-    >>> list(Matrix(torch.eye(2)).state_dict()), list(dict(Matrix(nn.Parameter(torch.eye(2))).named_parameters()))
-    (['values'], ['values'])
-    """
-
-    def __new__(cls, *args: Any, **kwargs: Any) -> Self:
-        module = super().__new__(cls)
-        if not torch.compiler.is_compiling():
-            nn.Module.__init__(module)
-        return module
-
-    def __init__(self) -> None:
-        pass  # __new__ has done it
-
-    def __setattr__(self, name: str, value: Any) -> None:
-        if torch.compiler.is_compiling():  # the module lives as long as the compiled call
-            object.__setattr__(self, name, value)
-        elif isinstance(value, Tensor) and not isinstance(value, nn.Parameter):
-            self._parameters.pop(name, None)
-            self._buffers[name] = value
-        else:
-            super().__setattr__(name, value)
-
-    def __getstate__(self) -> dict[str, Any]:
-        """Return the state that is copied and pickled: without kept results, and with dictionaries of its own."""
-        return {k: copy.copy(v) if isinstance(v, dict) else v for k, v in self.__dict__.items() if k != "_memo"}
-
-    def _apply(self, *args: Any, **kwargs: Any) -> Self:
-        self.__dict__.pop("_memo", None)
-        return super()._apply(*args, **kwargs)
-
-    def float(self) -> Self:
-        return self.to(torch.float32)
-
-    def double(self) -> Self:
-        return self.to(torch.float64)
-
-    def half(self) -> Self:
-        return self.to(torch.float16)
-
-    def bfloat16(self) -> Self:
-        return self.to(torch.bfloat16)
-
-    def cpu(self) -> Self:
-        return self.to("cpu")
-
-    def cuda(self, device: int | torch.device | None = None) -> Self:
-        return self.to(torch.device("cuda", device) if isinstance(device, int) else device or "cuda")
-
-    def _load_from_state_dict(
-        self, state_dict: Mapping[str, Any], prefix: str, metadata: Any, strict: bool, missing: list[str],
-        unexpected: list[str], errors: list[str],
-    ) -> None:  # fmt: skip
-        """Load buffers of any size that fit together; the tensors before may be shared, and are not written to."""
-        before = dict(self._buffers)
-        for name, own in before.items():
-            given = state_dict.get(prefix + name)
-            if isinstance(given, Tensor) and own is not None:
-                self._buffers[name] = torch.empty(given.shape, dtype=own.dtype, device=own.device)
-        super()._load_from_state_dict(state_dict, prefix, metadata, strict, missing, unexpected, errors)
-        try:
-            self._check_tensors()
-        except (RuntimeError, ValueError) as error:
-            self._buffers.update(before)
-            errors.append(f"{prefix.removesuffix('.') or type(self).__name__}: {error}")
-
-    def _check_tensors(self) -> None:
-        """Raise a RuntimeError or ValueError where the tensors do not fit together."""
+#: Up to this size all eigenvalues are computed.
+EXACT_LIMIT = 128
+#: Operators of up to this many stored values are copied to double precision, so that rounding hides nothing.
+_DOUBLE_VALUES = 2**25
 
 
 class CovarianceOperator(TensorModule, ABC):
@@ -394,3 +318,90 @@ def batch_product(matrix: Tensor, x: Tensor) -> Tensor:
         return torch.matmul(matrix, x)
     nodes_first = x.movedim(-2, 0)
     return (matrix @ nodes_first.reshape(n, -1)).view(nodes_first.shape).movedim(0, -2)
+
+
+# -- the spectral norm ----------------------------------------------------------------------------
+
+
+@torch.no_grad()
+def leading(operator: CovarianceOperator) -> tuple[float, Tensor]:
+    """Return the eigenvalue of largest absolute value of a symmetric operator, and its eigenvector (N, 1)."""
+    n = operator.shape[0]
+    own = operator._tensors()[0]
+    if own.numel() <= _DOUBLE_VALUES and own.device.type in ("cpu", "cuda"):
+        operator = operator.to(dtype=torch.float64)
+    if n <= EXACT_LIMIT:
+        values, vectors = np.linalg.eigh(operator.to_dense().detach().cpu().double().numpy())
+        best = int(np.abs(values).argmax())
+        return float(values[best]), torch.from_numpy(vectors[:, best : best + 1].copy())
+    target, unit = operator._tensors()[0], 1.0
+
+    def product(q: np.ndarray) -> np.ndarray:
+        shifted = operator @ torch.from_numpy(q)[:, None].to(target.device, target.dtype)
+        return shifted.detach().cpu().double().numpy()[:, 0] / unit
+
+    # Squares of very large or very small numbers are no longer numbers: the unit is about the size of the entries.
+    unit = float(np.abs(product(np.random.default_rng(0).standard_normal(n) / n**0.5)).max()) or 1.0
+    value, vector = leading_eigenpair(product, n, noise=32 * torch.finfo(target.dtype).eps)
+    return value * unit, torch.from_numpy(vector)[:, None]
+
+
+def differentiable_norm(operator: CovarianceOperator) -> Tensor:
+    r"""Return the spectral norm of an operator that is being learned, with its gradient :math:`\pm v v^T`.
+
+    ``v`` is the leading eigenvector. It moves with the matrix, which only a second derivative feels: that is refused
+    rather than left out.
+    """
+    _, v = leading(operator)
+    v = v.to(operator.device, operator.dtype)
+    with torch.enable_grad():
+        norm = (v * (operator @ v)).sum().abs()
+    result: Tensor = OnceDifferentiable.apply(norm, *operator._tensors())
+    return result
+
+
+def traced_norm(operator: CovarianceOperator) -> Tensor:
+    r"""Return the spectral norm of an operator where torch compiles, exports or transforms the code.
+
+    Compiled code finds the leading eigenvector ``v`` once for a matrix and computes :math:`|v^T C v|`, whose gradient
+    is that of the norm. Elsewhere all eigenvalues are found by torch.
+    """
+    if not compiling():
+        return torch.linalg.eigvalsh(operator.to_dense()).abs().amax(-1)
+    from svnn.operators import _compiled_ops
+
+    known = operator.backend in ("dense", "csr", "lowrank")
+    parts = [t.detach() for t in operator._tensors()] if known else [operator.to_dense().detach()]
+    v = _compiled_ops.leading(parts, operator.backend if known else "dense", operator.shape[0])
+    return (v * operator.forward(v)).sum().abs()  # torch.compile does not see op @ v
+
+
+class OnceDifferentiable(torch.autograd.Function):
+    """The first argument; its gradient cannot be differentiated again with respect to the others."""
+
+    @staticmethod
+    def forward(ctx: Any, value: Tensor, *others: Tensor) -> Tensor:
+        ctx.save_for_backward(*others)
+        return value.clone()
+
+    @staticmethod
+    def backward(ctx: Any, *gradients: Tensor) -> tuple[Tensor | None, ...]:
+        (gradient,) = gradients
+        if torch.is_grad_enabled():
+            gradient = _Refusal.apply(gradient, *ctx.saved_tensors)
+        return gradient, *[None] * len(ctx.saved_tensors)
+
+
+class _Refusal(torch.autograd.Function):
+    """The first argument; its derivative is an error that says what to do instead."""
+
+    @staticmethod
+    def forward(ctx: Any, gradient: Tensor, *others: Tensor) -> Tensor:
+        return gradient.clone()
+
+    @staticmethod
+    def backward(ctx: Any, *gradients: Tensor) -> tuple[Tensor | None, ...]:
+        raise NotImplementedError(
+            "the spectral norm of a learned covariance has no second derivative here; divide by a fixed number, "
+            "operator.normalized(scale), or build the network with normalize=False."
+        )

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from typing import TYPE_CHECKING, Any, cast
 
 import numpy as np
@@ -10,10 +10,9 @@ import torch
 from torch import Tensor
 
 from svnn.functional._matrix import stored_matrix
+from svnn.operators._batched import PerSample, leading_of_batch
 from svnn.operators._csr import CSROperator
-from svnn.operators._operator import CovarianceOperator
-from svnn.operators._per_sample import PerSample, leading_of_batch
-from svnn.operators._spectral_norm import EXACT_LIMIT, leading
+from svnn.operators._operator import EXACT_LIMIT, CovarianceOperator, leading
 
 if TYPE_CHECKING:
     from svnn._types import DataLike, MatrixLike
@@ -64,12 +63,6 @@ class PackedOperator(PerSample, CSROperator):
             return torch.arange(self.n_samples, device=self.device).repeat_interleave(counts)
 
         return self._cached("batch", make)
-
-    def __len__(self) -> int:
-        return self.n_samples
-
-    def __iter__(self) -> Iterator[CovarianceOperator]:
-        return (self[i] for i in range(self.n_samples))
 
     def __getitem__(self, index: Any) -> Any:
         """Return the operator of one graph (an integer), or those of some graphs, packed: a slice or integers."""

@@ -82,21 +82,9 @@ def explore_section(of: ReportedModel) -> dict[str, Any]:
         "start": start,
         "floor": floor,
     }
-    return {
-        "density": density,
-        "threshold": threshold,
-        "from_rows": of.Z is not None,
-        "n_rows": of.n_rows,
-        "all_above": threshold is not None and round(threshold * STEPS) < first,
-        "shown": len(shown.features),
-        "counted": shown.counted,
-        "steps": STEPS,
-        "first": first,
-        "start": start,
-        "floor": floor,
-        "chart": chart,
-        "data": data,
-    }
+    all_above = threshold is not None and round(threshold * STEPS) < first
+    values = {"of": of, "correlations": shown, "steps": STEPS, "start": start, "floor": floor}
+    return {**values, "all_above": all_above, "chart": chart, "data": data}
 
 
 def correlations_of_rows(Z: np.ndarray, degrees: np.ndarray) -> Correlations:

@@ -7,7 +7,6 @@ import platform
 from collections.abc import Sequence
 from functools import cache
 from importlib.metadata import version
-from importlib.resources import files
 from inspect import signature
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -21,13 +20,10 @@ from svnn.inspection._fitted import Model, n_networks
 from svnn.reporting import _sections as sections_of
 from svnn.reporting._explore import explore_section
 from svnn.reporting._model import ReportedModel, look_at
-from svnn.reporting._svg import listed, number, percent
+from svnn.reporting._svg import fixed, listed, number, percent
 
 if TYPE_CHECKING:
     from svnn.comparison import Comparison
-
-#: The script of the page, in the order in which its parts need each other.
-_SCRIPTS = ("correlations.js", "heat_map.js", "graph.js", "report.js")
 
 
 def write_report(
@@ -109,7 +105,7 @@ def write_report(
     sections["repeat"] = repeat_section(of, comparison)
     if title is None:
         title = f"Comparison on {comparison.name}" if comparison is not None else f"{type(model).__name__}: report"
-    page = _templates().get_template("page.html").render(title=title, sections=sections, **_assets())
+    page = _templates().get_template("page.html").render(title=title, sections=sections)
     file.write_text(page, encoding="utf-8", errors="replace")
     return file
 
@@ -127,24 +123,13 @@ def _check_path(path: str | Path) -> Path:
 @cache
 def _templates() -> jinja2.Environment:
     """Return the templates, in which every value is escaped and a missing one is an error."""
-    environment = jinja2.Environment(
-        loader=jinja2.PackageLoader("svnn.reporting", "assets"),
-        autoescape=True,
-        undefined=jinja2.StrictUndefined,
-        trim_blocks=True,
-        lstrip_blocks=True,
-    )
-    environment.filters |= {"listed": listed, "number": number, "percent": percent}
+    loader = jinja2.PackageLoader("svnn.reporting", "assets")
+    blocks = {"trim_blocks": True, "lstrip_blocks": True}
+    environment = jinja2.Environment(loader=loader, autoescape=True, undefined=jinja2.StrictUndefined, **blocks)
+    environment.globals["asset"] = lambda name: loader.get_source(environment, name)[0]
+    environment.filters |= {"fixed": fixed, "listed": listed, "number": number, "percent": percent}
     environment.policies["json.dumps_kwargs"] = {"separators": (",", ":"), "allow_nan": False}
     return environment
-
-
-@cache
-def _assets() -> dict[str, str]:
-    """Return the style and the script of the page."""
-    folder = files("svnn.reporting") / "assets"
-    style, *scripts = ((folder / name).read_text(encoding="utf-8") for name in ("report.css", *_SCRIPTS))
-    return {"style": style, "script": "\n".join(['(() => {\n"use strict";', *scripts, "})();"])}
 
 
 # -- how to repeat it -------------------------------------------------------------------------------

@@ -13,7 +13,7 @@ from svnn.covariance import GraphicalLasso
 from svnn.estimators._blend_weights import blend_in_words
 from svnn.plotting._matrices import eigenvalues
 from svnn.reporting._model import Z95, Importance, Predictions, ReportedModel
-from svnn.reporting._svg import Chart, Scale, bars, decimals_for, fixed, number, percent
+from svnn.reporting._svg import Chart, Scale, bars, decimals_for, number
 from svnn.stability import marchenko_pastur_edge, network_response, stability_curve
 
 if TYPE_CHECKING:
@@ -38,33 +38,19 @@ _FAST, _MOST = 1000, 20000
 def predictions_section(of: ReportedModel, predictions: Predictions) -> dict[str, Any]:
     """Return the scores, and the confusion matrix of labels or the chart of numbers."""
     y: Any = of.y
-    score, low, high, other = predictions.score, predictions.low, predictions.high, predictions.other
+    values = {"scores": predictions, "n_rows": len(y), "several": y.ndim == 2}
     if of.classifies:
         recalls = [(predictions.predicted[y == label] == label).mean() for label in np.unique(y)]
-        scores = [
-            ("Rows", number(len(y))),
-            ("Right labels", f"{percent(score)} ({percent(low)} to {percent(high)})"),
-            ("The same for always giving the most frequent label", percent(other)),
-            ("Mean over the classes of the share of right labels", percent(float(np.mean(recalls)))),
-        ]
-        return {"scores": scores, "confusion": _confusion(y, predictions.predicted)}
-    scores = [
-        ("Rows", number(len(y))),
-        ("Mean absolute error", f"{number(score)} ({number(low)} to {number(high)})"),
-        ("The same for always predicting their mean", number(float(np.abs(y - y.mean(0)).mean()))),
-        ("R²", number(other)),
-    ]
+        return {**values, "recall": float(np.mean(recalls)), "confusion": _confusion(y, predictions.predicted)}
+    values["constant"] = float(np.abs(y - y.mean(0)).mean())
     if predictions.std is not None:
-        within = float((np.abs(predictions.predicted - y) <= Z95 * predictions.std).mean())
-        scores.append(("Targets within the 95 % interval of their prediction", percent(within)))
+        values["within"] = float((np.abs(predictions.predicted - y) <= Z95 * predictions.std).mean())
     rows = of.sample(_DOTS)
-    chart = _scatter(rows, y, predictions)
-    return {"scores": scores, "chart": chart, "several": y.ndim == 2, "shown": len(rows), "n_rows": len(y)}
+    return {**values, "chart": _scatter(rows, y, predictions), "shown": len(rows)}
 
 
 def _scatter(rows: np.ndarray, y: np.ndarray, predictions: Predictions) -> Chart:
     """Return the chart of predictions against true values, for the first of several targets."""
-
     first = (rows, 0) if y.ndim == 2 else rows
     true, predicted = y[first], predictions.predicted[first]
     both = np.concatenate([true, predicted])
@@ -96,24 +82,16 @@ def _confusion(y: np.ndarray, predicted: np.ndarray) -> dict[str, Any]:
 
 
 def covariance_section(of: ReportedModel) -> dict[str, Any]:
-    """Return the estimator of the covariance, and how dense it is."""
-    density, estimator = of.density, of.network.covariance_estimator_
-    used = {
-        "log": "its logarithm, in which directions of small variance count as much as large ones",
-        "precision": "its inverse, the precision matrix",
-    }.get(of.network.shift_.use, "the covariance itself")
-    blend = getattr(of.model, "blend_", None)
-    rows = [
-        ("Estimator", of.estimator if estimator is None else repr(clone(estimator))),
-        *([] if of.threshold is None else [("Threshold", number(of.threshold))]),
-        ("The filters are polynomials of", used),
-        *([] if blend is None else [("Parts of a prediction, by weight", blend_in_words(blend))]),
-        ("Features", number(density.n_features)),
-        ("Pairs kept", f"{number(density.kept)} of {number(density.pairs)} ({percent(density.share)})"),
-        ("Edges of a feature, median", number(float(np.median(density.degrees)))),
-        ("Features without an edge", number(density.alone)),
-    ]
-    return {"rows": rows, "density": density, "blends": blend is not None}
+    """Return the estimator of the covariance, how dense it is, and the weights of the parts of a blend."""
+    estimator, blend = of.network.covariance_estimator_, getattr(of.model, "blend_", None)
+    return {
+        "estimator": of.estimator if estimator is None else repr(clone(estimator)),
+        "use": of.network.shift_.use,
+        "threshold": of.threshold,
+        "density": of.density,
+        "edges": float(np.median(of.density.degrees)),
+        "blend": None if blend is None else blend_in_words(blend),
+    }
 
 
 def features_section(of: ReportedModel, importance: Importance) -> dict[str, Any]:
@@ -265,44 +243,19 @@ def _stability_curve(of: ReportedModel) -> dict[str, Any]:
 
 def scores_section(comparison: Comparison) -> dict[str, Any]:
     """Return the scores of all models, best first, with their tests against the best and against each other."""
-    best, metric = comparison.best(), comparison.metric
     intervals = {name: comparison.interval(name) for name in comparison.scores}
     order = sorted(intervals, key=lambda name: intervals[name].mean)
-    decimals = decimals_for(interval.mean for interval in intervals.values())
-
-    def row(model: str) -> dict[str, str]:
-        mean, low, high = (fixed(value, decimals) for value in intervals[model])
-        seconds = comparison.seconds.get(model, np.zeros(0))
-        values = {"model": model, "mean": mean, "interval": f"{low} to {high}", "difference": "–", "p": "–"}
-        if model != best:
-            test = comparison.paired_test(model, best)
-            ends = (fixed(value, decimals) for value in (test.difference, test.low, test.high))
-            values |= {"difference": "{} ({} to {})".format(*ends), "p": test.p_in_words}
-        return values | {"seconds": number(float(np.mean(seconds)), 2) if np.size(seconds) else "–"}
-
-    def pair(row: str, column: str) -> str:
-        if row == column:
-            return "–"
-        test = comparison.paired_test(row, column)
-        return f"{fixed(test.difference, decimals)} (p {test.p_in_words})"
-
-    chart = bars(
-        f"{metric} of each model",
-        order,
-        [intervals[name].mean for name in order],
-        f"{metric} (lower is better)",
-        intervals=np.array([intervals[name][1:] for name in order]),
-    )
     return {
-        "metric": metric,
-        "best": best,
-        "n_samples": comparison.n_samples,
-        "n_features": comparison.n_features,
-        "n_groups": comparison.n_groups,
-        "n_splits": comparison.n_splits,
-        "notes": comparison.notes,
+        "comparison": comparison,
         "order": order,
-        "chart": chart,
-        "rows": [row(model) for model in order],
-        "pairs": [(first, *(pair(first, second) for second in order)) for first in order],
+        "intervals": intervals,
+        "decimals": decimals_for(interval.mean for interval in intervals.values()),
+        "seconds": {name: float(np.mean(each)) for name, each in comparison.seconds.items() if np.size(each)},
+        "chart": bars(
+            f"{comparison.metric} of each model",
+            order,
+            [intervals[name].mean for name in order],
+            f"{comparison.metric} (lower is better)",
+            intervals=np.array([intervals[name][1:] for name in order]),
+        ),
     }

@@ -19,7 +19,7 @@ Three engines compute tiles: the processor (``_tiles.py``), a GPU with fused ker
 Dask cluster (``_dask.py``). Random draws come from a hash of (seed, i, j), so tiles and threads do not change them.
 """
 
-from svnn.covariance.tiles._dask_table import DaskTable
+from svnn.covariance.tiles._dask_panels import DaskTable
 from svnn.covariance.tiles._factors import leading_factors, without_factors
 from svnn.covariance.tiles._observations import Observations, gather, memory_bytes, on_device, read
 from svnn.covariance.tiles._selection import adaptive, at_density, draw, near_diagonal, significant, slope, top_k

@@ -137,10 +137,7 @@ class FusedTiles(Tiles):
         limits, candidates, n = self.limits(level), _Candidates(self), len(self.half)
         for area in each_area(self, _panels(n), what):
             rows, columns, values = candidates.of(area, limits)
-            rows = rows - area[0]
-            keys, order = torch.sort(rows.long() * n + columns)
-            counts = torch.bincount(rows, minlength=area[1] - area[0])
-            yield area[0], counts, (keys % n).int(), values[order]
+            yield area[0], *_in_order(n, area[1] - area[0], rows - area[0], columns, values)[:3]
 
     def fast_largest(self, kept: int) -> Kept | None:
         n = self.data.n_features
@@ -171,12 +168,11 @@ class FusedTiles(Tiles):
         partner = lists.partners[:n, :k]
         there = best != 0
         first, second, values = torch.minimum(rows, partner)[there], torch.maximum(rows, partner)[there], best[there]
-        keys, order = torch.sort(first.long() * n + second)
-        once = torch.ones_like(keys, dtype=torch.bool)
+        pairs = _in_order(n, n, first, second, values)
+        once = torch.ones_like(pairs.columns, dtype=torch.bool)
+        keys = pairs.rows().long() * n + pairs.columns
         torch.ne(keys[1:], keys[:-1], out=once[1:])
-        keys, values = keys[once], values[order[once]]
-        pairs = Pairs(torch.bincount(keys // n, minlength=n), (keys % n).int(), values)
-        return best.abs().flip(1).contiguous(), pairs
+        return best.abs().flip(1).contiguous(), pairs.where(once)
 
 
 class _Candidates:
@@ -226,11 +222,10 @@ def each_area(tiles: FusedTiles, areas: Iterator[Area], what: str) -> Iterator[A
             advance()
 
 
-def _in_order(tiles: FusedTiles, rows: Tensor, columns: Tensor, values: Tensor) -> Pairs:
-    """Return pairs row by row."""
-    n = tiles.data.n_features
+def _in_order(n: int, n_rows: int, rows: Tensor, columns: Tensor, values: Tensor) -> Pairs:
+    """Return pairs of ``n`` features row by row."""
     keys, order = torch.sort(rows.long() * n + columns)
-    return Pairs(torch.bincount(rows, minlength=n), (keys % n).int(), values[order])
+    return Pairs(torch.bincount(rows, minlength=n_rows), (keys % n).int(), values[order])
 
 
 def _guess(tiles: FusedTiles, share: float) -> float:
@@ -261,7 +256,8 @@ def _largest_above(tiles: FusedTiles, kept: int, level: float) -> Pairs | None:
             level = max(level, least * (1 - ROUNDING))
             held = tuple(part[magnitudes > level] for part in held)
             check_room(len(held[0]), tiles.limit)
-    return _in_order(tiles, *held) if len(held[0]) > kept else None
+    n = tiles.data.n_features
+    return _in_order(n, n, *held) if len(held[0]) > kept else None
 
 
 # -- lists of partners ----------------------------------------------------------------------------

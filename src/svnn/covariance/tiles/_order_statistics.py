@@ -87,32 +87,29 @@ def _largest(magnitudes: AnyArray) -> float:
 
 def largest_in_rows(tiles: Tiles, k: int) -> Tensor:
     """Return the ``k`` largest magnitudes of each feature's pairs, ascending, in an array of shape (N, k)."""
-    question = Fold(partial(_no_largest, k), _enter, _best_of_threads, _largest_of, "largest of each row", True)
+    question = Fold(partial(_no_largest, k), _enter, _largest_of, "largest of each row", True)
     best: Tensor = tiles.fold(question)[: tiles.data.n_features]
     return best
 
 
-def _no_largest(k: int, tiles: Tiles) -> tuple[Tensor, np.ndarray]:
+def _no_largest(k: int, tiles: Tiles) -> Tensor:
     n = len(tiles.data.Z)
-    return torch.zeros((n, k), dtype=torch.float32, device=tiles.device), np.zeros(n, dtype=np.int32)
+    tiles.buffer("smallest", (1, n)).zero_()
+    return torch.zeros((n, k), dtype=torch.float32, device=tiles.device)
 
 
-def _enter(tiles: Tiles, tile: Tile, state: tuple[Tensor, np.ndarray]) -> None:
+def _enter(tiles: Tiles, tile: Tile, best: Tensor) -> None:
     """Replace the largest magnitudes of rows and columns by those in a tile where these are larger."""
-    (best, smallest), products = state, tiles.products(tile)
+    products = tiles.products(tile)
     if tiles.kernels is not None:
-        heaps = best.view(torch.int32).numpy()
-        tiles.kernels.largest(products.view(torch.int32).numpy(), tile.row, tile.column, heaps, smallest)
+        heaps, smallest = best.view(torch.int32).numpy(), tiles.buffer("smallest", (1, len(best))).view(torch.int32)
+        tiles.kernels.largest(products.view(torch.int32).numpy(), tile.row, tile.column, heaps, smallest[0].numpy())
         return
     k, magnitudes = best.shape[1], products.abs_()
     for dim, a, b in ((1, tile.row, tile.end_row), (0, tile.column, tile.end_column)):
         new = torch.topk(magnitudes, min(k, magnitudes.shape[dim]), dim=dim).values
         both = torch.cat([best[a:b], new if dim == 1 else new.T], 1)
         best[a:b] = torch.topk(both, k, dim=1).values
-
-
-def _best_of_threads(states: list[tuple[Tensor, np.ndarray]]) -> Tensor:
-    return _largest_of([best for best, _ in states])
 
 
 def _largest_of(parts: list[Tensor]) -> Tensor:
@@ -125,13 +122,9 @@ def _largest_of(parts: list[Tensor]) -> Tensor:
 
 def largest_below(tiles: Tiles, levels: Tensor) -> Tensor:
     """Return the largest magnitude of each feature's pairs that is below its level, 0 where there is none."""
-    question = Fold(_nothing_below, _enter_below, _largest_of, _largest_of, "values below the cut", True)
+    question = Fold(partial(_no_largest, 1), _enter_below, _largest_of, "values below the cut", True)
     best: Tensor = tiles.fold(question, levels)[:, 0]
     return best
-
-
-def _nothing_below(tiles: Tiles) -> Tensor:
-    return torch.zeros((len(tiles.data.Z), 1), dtype=torch.float32, device=tiles.device)
 
 
 def _enter_below(tiles: Tiles, tile: Tile, best: Tensor, levels: Tensor) -> None:
@@ -152,7 +145,7 @@ def bin_edges(bins: IntArray | int) -> FloatArray:
 
 def coarse_histogram(tiles: Tiles) -> tuple[np.ndarray, np.ndarray]:
     """Return the numbers and the sums of the magnitudes in each bin."""
-    counts, sums = tiles.fold(Fold(_no_counts, _count, _added, _added, "histogram"))
+    counts, sums = tiles.fold(Fold(_no_counts, _count, _added, "histogram"))
     n = tiles.data.n_features
     # What lies below the diagonal and beyond the features counts as zero; take it out.
     counts[0] = n * (n - 1) // 2 - counts[1:].sum()
@@ -180,7 +173,7 @@ def _added(states: list[Any]) -> tuple[np.ndarray, ...]:
 
 def fine_histogram(tiles: Tiles, low: int, high: int) -> tuple[np.ndarray, np.ndarray]:
     """Return the magnitudes in two bins, descending, and how often each occurs."""
-    question = Fold(_no_fine, partial(_count_fine, (low, high)), _added, _added, "histogram of the cut")
+    question = Fold(_no_fine, partial(_count_fine, (low, high)), _added, "histogram of the cut")
     counts = np.stack(tiles.fold(question))
     if low == high:
         counts[1] = 0  # one bin: with the kernels the first slot has it, with torch both

@@ -33,14 +33,14 @@ from svnn.covariance.tiles._tiles import (
     check_room,
     sparse_covariance,
 )
-from svnn.functional.masks import pair_uniforms, slope_for_maximum
-from svnn.functional.significance import (
+from svnn.functional.correlations import (
     correlation_p_values,
     critical_correlation,
     largest_significant,
     rejection_level,
     symmetric_matrix,
 )
+from svnn.functional.masks import pair_uniforms, slope_for_maximum
 from svnn.functional.thresholds import ENTRYWISE, clearly_below, halfway
 
 #: A level is lowered by this share where a second pass must find again what a first one saw.

@@ -89,14 +89,13 @@ Select = Callable[["Tiles", Tile, Tensor], Tensor | None]
 class Fold(NamedTuple):
     """A question about all pairs, answered tile by tile.
 
-    ``start(tiles)`` is the state of a thread, ``update(tiles, tile, state)`` enters a tile, ``answer(states)`` is the
-    answer of the threads, and ``merge(answers)`` that of the workers of a cluster. With ``of_features`` an answer has a
-    row for each feature. ``what`` is the text of the progress bar.
+    ``start(tiles)`` is the answer of a thread, ``update(tiles, tile, answer)`` enters a tile, and ``merge(answers)`` is
+    the answer of all threads, or of all workers of a cluster. With ``of_features`` an answer has a row for each
+    feature. ``what`` is the text of the progress bar.
     """
 
     start: Callable[[Tiles], Any]
     update: Callable[..., None]
-    answer: Callable[[list[Any]], Any]
     merge: Callable[[list[Any]], Any]
     what: str
     of_features: bool = False
@@ -185,13 +184,9 @@ class Tiles:
         smaller one of its two. What is yielded are the first row, then as arrays or tensors the numbers of entries in
         each row, columns, values and scores. ``what`` is the text of the progress bar.
         """
-        if self.kernels is None:
-            from svnn.covariance.tiles._plain_torch import above_in_torch
-
-            return self.each_panel(partial(above_in_torch, self, level, select), what)
-        levels = level.numpy() if isinstance(level, Tensor) else np.full(len(self.data.Z), level, dtype=np.float32)
-        levels = levels.view(np.int32)  # positive floats are ordered as their bits are
-        return self.each_panel(partial(_above, self, levels, select), what)
+        if self.kernels is not None and isinstance(level, float):
+            level = torch.full((len(self.data.Z),), level)
+        return self.each_panel(partial(_above, self, level, select), what)
 
     def collect(self, level: float | Tensor, select: Select | None = None, what: str = "pairs") -> Pairs:
         """Return the entries of all panels that :meth:`panels_above` yields."""
@@ -217,7 +212,7 @@ class Tiles:
 
         for _ in self.each_panel(visit, question.what):
             pass
-        return question.answer(states)
+        return question.merge(states)
 
     def of_panels(self, function: Callable[[Observations], Tensor]) -> Tensor:
         """Return a function of the data that has a number for each feature."""
@@ -245,29 +240,36 @@ def over(data: Observations, limit: int, verbose: bool = False) -> Tiles:
     return Tiles(data, limit, verbose)
 
 
-def _above(tiles: Tiles, levels: np.ndarray, select: Select | None, panel: list[Tile]) -> tuple[Any, ...]:
-    """Return the first row of a panel, the numbers of entries in each, their columns, values and scores."""
-    parts_of_tiles = []
+def _above(tiles: Tiles, level: float | Tensor, select: Select | None, panel: list[Tile]) -> tuple[Any, ...]:
+    """Return the first row of a panel, the numbers of entries in each of its rows, their columns, values and scores."""
+    first, height, found = panel[0].row, panel[-1].end_row - panel[0].row, []
     for tile in panel:
         products = tiles.products(tile)
         score = select(tiles, tile, products) if select else None
-        counts = np.empty(len(products), dtype=np.int64)
-        bits = products.view(torch.int32).numpy()
-        inside = levels[tile.row : tile.end_row], levels[tile.column : tile.end_column]
-        room, size = 0, _FIRST_ROOM
-        while size > room:  # a second time where the room was too small
-            room = size
-            columns = tiles.buffer("columns", (1, room)).view(torch.int32)[0].numpy()
-            values = tiles.buffer("values", (1, room))[0].numpy()
-            size = tiles.kernels.compress(products.numpy(), bits, *inside, counts, columns, values)
-        rows = np.repeat(np.arange(len(counts), dtype=np.int32), counts)
-        scores = () if score is None else (score.numpy()[rows, columns[:size]],)
-        columns = columns[:size] + np.int32(tile.column)
-        parts_of_tiles.append((rows + np.int32(tile.row - panel[0].row), columns, values[:size].copy(), *scores))
-    row, *parts = (np.concatenate(part) for part in zip(*parts_of_tiles, strict=True))
-    order = np.argsort(row.astype(np.uint16), kind="stable")  # a radix sort; columns stay in order
-    height = panel[-1].end_row - panel[0].row
-    return (panel[0].row, np.bincount(row, minlength=height), *(part[order] for part in parts))
+        places = slice(tile.row, tile.end_row), slice(tile.column, tile.end_column)
+        levels = [level[part] for part in places] if isinstance(level, Tensor) else []
+        if tiles.kernels is not None:
+            counts = np.empty(len(products), dtype=np.int64)
+            bits = [part.view(torch.int32).numpy() for part in (products, *levels)]  # ordered as positive floats are
+            room, size = 0, _FIRST_ROOM
+            while size > room:  # a second time where the room was too small
+                room = size
+                columns = tiles.buffer("columns", (1, room)).view(torch.int32)[0]
+                values = tiles.buffer("values", (1, room))[0]
+                size = tiles.kernels.compress(products.numpy(), *bits, counts, columns.numpy(), values.numpy())
+            rows = torch.from_numpy(np.repeat(np.arange(len(counts), dtype=np.int32), counts))
+            columns, values = columns[:size], values[:size].clone()
+        else:
+            limit = torch.minimum(levels[0][:, None], levels[1]) if levels else level
+            rows, columns = (products.abs() > limit).nonzero(as_tuple=True)
+            values = products[rows, columns]
+        scores = () if score is None else (score[rows, columns],)
+        found.append((rows + (tile.row - first), (columns + tile.column).int(), values, *scores))
+    row, *parts = (torch.cat(part) for part in zip(*found, strict=True))
+    # Columns stay in order. On the processor numpy's radix sort is quicker.
+    stable = np.argsort(row.numpy().astype(np.uint16), kind="stable") if row.device.type == "cpu" else None
+    order = torch.argsort(row, stable=True) if stable is None else torch.from_numpy(stable)
+    return (first, torch.bincount(row, minlength=height), *(part[order] for part in parts))
 
 
 def above_threshold(tiles: Tiles, rule: str, threshold: float, keep_diagonal: bool = True) -> TiledCovariance:
@@ -320,9 +322,7 @@ def sparse_covariance(
         arrays = (part.numpy() for part in (*pairs[:3], diagonal, data.unit, starts, indices, values))
         tiles.kernels.symmetric(*arrays)
     else:
-        from svnn.covariance.tiles._plain_torch import fill_symmetric
-
-        fill_symmetric(pairs, diagonal, data.unit, starts, indices, values)
+        _fill_symmetric(pairs, diagonal, data.unit, starts, indices, values)
     location = data.location.to(data.dtype)
     if not data.as_tensor:
         values, indices, starts, location = (part.cpu() for part in (values, indices, starts, location))
@@ -335,3 +335,16 @@ def sparse_covariance(
         warnings.filterwarnings("ignore", message="Sparse CSR tensor support is in beta")
         tensor = torch.sparse_csr_tensor(starts, indices, values, size=(n, n), check_invariants=False)
     return TiledCovariance(location, tensor, threshold)
+
+
+def _fill_symmetric(
+    pairs: Pairs, diagonal: Tensor, unit: Tensor, starts: Tensor, indices: Tensor, data: Tensor
+) -> None:
+    """Write the CSR arrays of the pairs, their mirror images and the diagonal."""
+    n, rows, columns = len(diagonal), pairs.rows().long(), pairs.columns.long()
+    values, on_diagonal = pairs.values * unit[rows] * unit[columns], torch.nonzero(diagonal)[:, 0]
+    keys, order = torch.sort(torch.cat([rows * n + columns, columns * n + rows, on_diagonal * (n + 1)]))
+    data.copy_(torch.cat([values, values, diagonal[on_diagonal]])[order])
+    indices.copy_(keys % n)
+    starts[0] = 0
+    starts[1:] = torch.cumsum(torch.bincount(keys // n, minlength=n), 0)

@@ -49,10 +49,7 @@ def _place(first_row, first_column, rows, columns, ROWS: tl.constexpr, COLUMNS: 
     group = program // (GROUP * across)
     height = tl.minimum(down - group * GROUP, GROUP)
     within = program % (GROUP * across)
-    return (
-        first_row + (group * GROUP + within % height) * ROWS,
-        first_column + within // height * COLUMNS,
-    )
+    return (first_row + (group * GROUP + within % height) * ROWS, first_column + within // height * COLUMNS)
 
 
 @triton.jit

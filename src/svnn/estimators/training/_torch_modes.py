@@ -67,12 +67,6 @@ def draw_weights(network: nn.Module, generator: torch.Generator) -> None:
             nn.init.kaiming_uniform_(part.weight, a=math.sqrt(5), generator=generator)
             if part.bias is not None:
                 nn.init.uniform_(part.bias, -bound, bound, generator)
-        elif type(part).__module__.startswith("torch_geometric.") and own.keys() <= {"weight", "bias"}:
-            if "weight" in own:
-                for _ in range(2):  # a convolution draws the weights that its linear map has drawn already
-                    nn.init.xavier_uniform_(own["weight"], generator=generator)
-            if own.get("bias") is not None:
-                nn.init.zeros_(own["bias"])
         elif own:
             raise TypeError(f"how to draw the weights of {type(part).__name__} is not known.")
 
