@@ -11,7 +11,7 @@ import matplotlib.pyplot as plt
 import numpy as np
 import pytest
 
-from svnn import plotting
+from svnn import BlendRegressor, HardThreshold, SVNNRegressor, plotting
 from svnn.plotting import (
     ContributionsDisplay,
     CovarianceDisplay,
@@ -36,6 +36,30 @@ DRAW = {
     "training": lambda m, X, y, ax: TrainingDisplay.from_estimator(m, ax=ax),
 }
 every_display = pytest.mark.parametrize("draw", DRAW.values(), ids=DRAW)
+
+
+@pytest.fixture(scope="module")
+def blend(blocks):
+    X, y, _ = blocks
+    network = SVNNRegressor(covariance=HardThreshold(tau=0.3), members=4, max_epochs=3, device="cpu", random_state=0)
+    return BlendRegressor(network).fit(X, y)
+
+
+def test_a_blend_is_drawn_as_its_network(blend, blocks):
+    X, y, _ = blocks
+    network = blend.parts_["with edges"]
+    shown = {
+        "covariance": lambda display: display.after,
+        "graph": lambda display: display.weights,
+        "response": lambda display: display.responses,
+        "spectrum": lambda display: display.after,
+        "training": lambda display: display.history["train_loss"],
+    }
+    for name, what in shown.items():
+        found, expected = (what(DRAW[name](model, X, y, None)) for model in (blend, network))
+        np.testing.assert_array_equal(found, expected, err_msg=name)
+    display = DRAW["prediction"](blend, X, y, None)
+    np.testing.assert_array_equal(display.y_pred, blend.predict(X))
 
 
 def drawn(axis):
@@ -88,8 +112,6 @@ def test_displays_of_one_panel_take_one_axis(model, blocks):
 
 @pytest.mark.parametrize("kind", [CovarianceDisplay, GraphDisplay, ResponseDisplay, SpectrumDisplay, TrainingDisplay])
 def test_models_must_be_fitted(kind, blocks):
-    from svnn import SVNNRegressor
-
     X, _, _ = blocks
     arguments = [X] if kind in (CovarianceDisplay, SpectrumDisplay) else []
     with pytest.raises(ValueError, match="fit"):
@@ -149,8 +171,6 @@ def test_names_come_from_the_first_source_that_has_them(blocks):
 @pytest.mark.parametrize("n", [1, 2, 3])
 @pytest.mark.parametrize("constant", [False, True])
 def test_tiny_and_constant_data_can_be_drawn(n, constant):
-    from svnn import SVNNRegressor
-
     rng = np.random.default_rng(0)
     X = np.ones((30, n)) if constant else rng.standard_normal((30, n))
     y = rng.standard_normal(30)

@@ -14,10 +14,7 @@ from pathlib import Path
 
 import numpy as np
 
-from svnn.sources._frames import open_text
-from svnn.sources._memory import available_memory
-
-PathLike = str | os.PathLike[str]
+from svnn.sources._frames import PathLike, read_text
 
 #: Environment variable that names the data folder.
 VARIABLE = "SVNN_DATA"
@@ -115,8 +112,7 @@ def read_table(path: PathLike) -> Table:
     path = Path(path)
     if path.is_dir():
         raise ValueError(f"{path} is a folder, not a table.")
-    with open_text(path, available_memory()) as file:
-        text = file.read()
+    text = read_text(path).decode()
     delimiter = max("\t;,", key=text.partition("\n")[0].count)
     reader = csv.reader(io.StringIO(text, newline=""), delimiter=delimiter, strict=True)
     try:

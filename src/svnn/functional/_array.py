@@ -5,14 +5,13 @@ from __future__ import annotations
 import sys
 from numbers import Real
 from types import ModuleType
-from typing import TYPE_CHECKING, overload
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from svnn._types import Array, DataLike, RandomState
 
 if TYPE_CHECKING:
-    import numpy.typing as npt
     from torch import Tensor
     from typing_extensions import TypeIs
 
@@ -53,11 +52,7 @@ def as_matrix(C: Array, name: str = "C") -> Array:
     return C
 
 
-@overload
-def as_floating(array: Tensor, name: str = "X") -> Tensor: ...
-@overload
-def as_floating(array: npt.ArrayLike, name: str = "X") -> np.ndarray: ...
-def as_floating(array: DataLike, name: str = "X") -> np.ndarray | Tensor:
+def as_floating(array: DataLike, name: str = "X") -> Any:
     """Return a dense array or tensor of real numbers in a floating-point dtype; integers become float64."""
     check_dense_real(array, name)
     if is_torch(array):

@@ -6,10 +6,11 @@ The *size* of an entry is its absolute value :math:`|c_{ij}|`.
 from __future__ import annotations
 
 import math
+from collections.abc import Callable
 from functools import partial
 from numbers import Integral, Real
 from types import ModuleType
-from typing import Any, Protocol
+from typing import Any, TypeAlias
 
 import numpy as np
 
@@ -32,20 +33,9 @@ from svnn.functional._array import (
 _TIE = 2.0**-18
 
 
-class MatrixRule(Protocol):
-    """A rule for whole matrices, such as :func:`hard_threshold`."""
-
-    def __call__(self, C: Array, threshold: Threshold, keep_diagonal: bool = True) -> Array:
-        """Return the thresholded matrix."""
-        ...
-
-
-class EntryRule(Protocol):
-    """A rule for entries of any shape, computed with the functions of ``xp``, which is numpy or torch."""
-
-    def __call__(self, xp: ModuleType, entries: Array, threshold: Threshold) -> Array:
-        """Return the thresholded entries."""
-        ...
+#: A rule for entries of any shape, computed with the functions of ``xp``, which is numpy or torch:
+#: ``rule(xp, entries, threshold)``.
+EntryRule: TypeAlias = Callable[[ModuleType, Any, Any], Any]
 
 
 # -- the rules for matrices -----------------------------------------------------------------------
@@ -128,7 +118,7 @@ def adaptive_lasso_threshold(C: Array, threshold: Threshold, keep_diagonal: bool
 
 
 #: The rules by the names that ``AdaptiveThreshold(rule=...)`` takes.
-RULES: dict[str, MatrixRule] = {
+RULES: dict[str, Callable[..., Any]] = {
     "hard": hard_threshold,
     "soft": soft_threshold,
     "scad": scad_threshold,

@@ -11,6 +11,7 @@ import json
 import os
 import re
 import shutil
+from dataclasses import replace
 from importlib import import_module
 from pathlib import Path
 from types import TracebackType
@@ -76,9 +77,7 @@ def write_edges(C: Graph | MatrixLike, path: str | os.PathLike[str], names: Any 
             for a in range(0, max(len(source), 1), GROUP):
                 part = slice(a, a + GROUP)
                 writer.add(source[part], target[part], weight[part])
-    return Graph(
-        None, graph.names, graph.degrees, graph.n_samples, constant=graph.constant, threshold=graph.threshold, path=path
-    )
+    return replace(graph, matrix=None, path=path)
 
 
 def check_target(path: str | os.PathLike[str]) -> Path:

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any, Self
 
 import numpy as np
 
+from svnn.covariance._base import off_diagonal_density
 from svnn.functional._matrix import numpy_matrix
 from svnn.plotting import _style as style
 from svnn.plotting._matrices import correlation, dense, sample_correlation, shown_matrix, similar_side_by_side
@@ -75,7 +76,7 @@ class CovarianceDisplay(style.Display):
         self.before, self.after = before, after
         self.names = style.feature_names(len(before), names)
         self.n_features = len(before) if n_features is None else n_features
-        self.density = _density(after) if after is not None and density is None else density
+        self.density = off_diagonal_density(after) if after is not None and density is None else density
 
     @classmethod
     def from_estimator(
@@ -106,7 +107,7 @@ class CovarianceDisplay(style.Display):
         if np.ndim(X) < 2 or np.shape(X)[1] != n:
             raise ValueError(f"X has shape {np.shape(X)}, but the covariance has {n} features; they must agree.")
         called = style.feature_names(n, names, estimator, X)
-        density, shown = _density(after), _strongest(after, max_features)
+        density, shown = off_diagonal_density(after), _strongest(after, max_features)
         after = dense(after[shown][:, shown])
         before = sample_correlation(np.asarray(X)[:, shown])
         chosen = [called[i] for i in shown]
@@ -194,10 +195,3 @@ def _strongest(R: Matrix, most: int) -> np.ndarray:
     """Return at most ``most`` features, those with the largest sums of absolute values, in the order of the data."""
     strength = np.asarray(abs(R).sum(0)).ravel() - abs(R.diagonal())
     return np.sort(np.argsort(-strength, kind="stable")[:most])
-
-
-def _density(C: Matrix) -> float:
-    """Return the share of the pairs that are not zero."""
-    n = C.shape[0]
-    count = np.count_nonzero(C if isinstance(C, np.ndarray) else C.data)
-    return float(count - np.count_nonzero(C.diagonal())) / max(n * (n - 1), 1)

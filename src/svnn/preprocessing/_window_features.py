@@ -257,13 +257,8 @@ class WindowFeatures(TransformerMixin, BaseEstimator):
     def _names(self) -> tuple[list[str], list[bool]]:
         """Return the names of the features, and for each of them whether it is a logarithm."""
         bands = [f"band_{a:.3g}_{b:.3g}" for a, b in zip(self.band_edges_[:-1], self.band_edges_[1:], strict=True)]
-        names = [
-            *self.moments,
-            *self.extras,
-            *(f"quantile_{q:g}" for q in self.quantiles),
-            *bands,
-            *(f"lag_{lag}" for lag in self.lags),
-        ]
+        names = [*self.moments, *self.extras, *(f"quantile_{q:g}" for q in self.quantiles), *bands]
+        names += [f"lag_{lag}" for lag in self.lags]
         logarithmic = [bool(self.log) and (name in _MAGNITUDES or name in bands) for name in names]
         return [f"log_{name}" if is_log else name for name, is_log in zip(names, logarithmic, strict=True)], logarithmic
 
@@ -285,13 +280,13 @@ class WindowFeatures(TransformerMixin, BaseEstimator):
         single = {
             "mean": lambda: X.mean(-1),
             "std": lambda: scale,
-            "skewness": lambda: skewness(z),
-            "kurtosis": lambda: kurtosis(z),
+            "skewness": lambda: np.mean(z**3, -1),
+            "kurtosis": lambda: _kurtosis(z),
             "range": lambda: np.ptp(X, -1),
             "min": lambda: X.min(-1),
             "max": lambda: X.max(-1),
-            "roughness": lambda: roughness(X) * (self.sampling_rate or 1.0),
-            "crossings": lambda: crossings(z),
+            "roughness": lambda: np.sqrt(_mean_step(np.diff(X, axis=-1) ** 2)) * (self.sampling_rate or 1.0),
+            "crossings": lambda: _mean_step((z[..., 1:] > 0) != (z[..., :-1] > 0)),
         }
         parts = [single[name]()[..., None] for name in (*self.moments, *self.extras)]
         if len(self.quantiles):
@@ -334,36 +329,15 @@ def centred(X: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
     return rest * unit, (scale * unit)[..., 0]
 
 
-def skewness(z: np.ndarray) -> np.ndarray:
-    """Return the third moment of standardised windows; it is 0 for constant ones."""
-    result: np.ndarray = np.mean(z**3, -1)
-    return result
-
-
-def kurtosis(z: np.ndarray) -> np.ndarray:
-    """Return the fourth moment of standardised windows, which is at least 1.
-
-    For constant windows it is 3, as for samples from a normal distribution.
-    """
+def _kurtosis(z: np.ndarray) -> np.ndarray:
+    """Return the fourth moment of standardised windows, at least 1; for constant ones 3, as for normal samples."""
     fourth = np.mean(z**4, -1)
     return np.where(fourth > 0, np.maximum(fourth, 1.0), 3.0)
 
 
-def roughness(X: np.ndarray) -> np.ndarray:
-    """Return the root mean square of the steps from sample to sample; it is 0 for a single sample."""
-    if X.shape[-1] < 2:
-        return np.zeros(X.shape[:-1])
-    result: np.ndarray = np.sqrt(np.mean(np.diff(X, axis=-1) ** 2, -1))
-    return result
-
-
-def crossings(z: np.ndarray) -> np.ndarray:
-    """Return the share of the steps on which a window crosses its mean; it is 0 for a single sample."""
-    if z.shape[-1] < 2:
-        return np.zeros(z.shape[:-1])
-    above = z > 0
-    result: np.ndarray = np.mean(above[..., 1:] != above[..., :-1], -1)
-    return result
+def _mean_step(steps: np.ndarray) -> np.ndarray:
+    """Return the mean of values of the steps between samples; 0 for windows of a single sample."""
+    return steps.mean(-1) if steps.shape[-1] else np.zeros(steps.shape[:-1])
 
 
 def autocorrelations(z: np.ndarray, lags: Sequence[int]) -> np.ndarray:

@@ -12,12 +12,12 @@ import sys
 import zipfile
 import zlib
 from collections import Counter
-from collections.abc import Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from collections.abc import Mapping, Sequence
+from contextlib import nullcontext
 from dataclasses import dataclass, replace
 from importlib import import_module
 from pathlib import Path
-from typing import IO, TYPE_CHECKING, TypeAlias, cast
+from typing import TYPE_CHECKING, TypeAlias
 
 import numpy as np
 
@@ -33,7 +33,7 @@ TEXT = (".csv", ".tsv", ".txt", ".dat", ".data")
 #: memory as those of long ones, so a cell counts as at least this many bytes.
 GROWTH, SHORTEST_CELL = 4, 6
 _SEPARATORS = (b",", b";", b"\t", b"|")
-_PIECE = 2**20
+_PIECE = 2**18
 #: Approximate bytes of memory for each byte of a file while it is read, and for each cell of a file of Arrow.
 _GROWTH = {**dict.fromkeys(TEXT, GROWTH), ".parquet": 6, ".pq": 6, ".feather": 3, ".npz": 3}
 _CELL = 24
@@ -75,7 +75,7 @@ def read_sheet(path: PathLike) -> Sheet:
     except ImportError:
         raise ImportError('Reading tables needs pandas: pip install "svnn[compare]".') from None
     if os.fspath(path) == "-":
-        return _named(_read_csv(Text(sys.stdin.buffer, titled(path), available_memory()), titled(path)))
+        return _named(_read_csv(read_text(path), titled(path)))
     path = Path(path).expanduser()
     if path.is_dir():
         raise ValueError(f"{path} is a folder; name the file in it.")
@@ -89,10 +89,9 @@ def read_sheet(path: PathLike) -> Sheet:
     check_memory(path, _needed(path, kind), available_memory())
     if path.stat().st_size == 0:
         raise ValueError(f"{path} is empty.")
-    if kind not in TEXT:
-        return _named(_read_npz(path) if kind == ".npz" else _read_arrow(path))
-    with open_text(path, available_memory()) as text:
-        return _named(_read_csv(text, str(path)))
+    if kind in TEXT:
+        return _named(_read_csv(read_text(path), str(path)))
+    return _named(_read_npz(path) if kind == ".npz" else _read_arrow(path))
 
 
 def _named(sheet: Sheet) -> Sheet:
@@ -115,11 +114,12 @@ def _named(sheet: Sheet) -> Sheet:
 # -- text ---------------------------------------------------------------------------------------------------
 
 
-def _read_csv(text: Text, name: str) -> Sheet:
+def _read_csv(text: bytes, name: str) -> Sheet:
     """Read a table of text with a header; the separator is the one that the header has most of."""
     import pandas as pd
 
-    header = text.first_line()
+    found = re.search(rb"[^\r\n]+", text)
+    header = "" if found is None else found[0].decode()
     if not header.strip():
         raise ValueError(f"{name} is empty.")
     separator = max("\t;,|", key=header.count)
@@ -127,7 +127,7 @@ def _read_csv(text: Text, name: str) -> Sheet:
         separator = r"\s+" if len(header.split()) > 1 else ","
     try:
         names = header.split() if separator == r"\s+" else next(csv.reader([header], delimiter=separator))
-        frame = pd.read_csv(text, sep=separator, skipinitialspace=True, low_memory=False)
+        frame = pd.read_csv(io.BytesIO(text), sep=separator, skipinitialspace=True, low_memory=False)
     except (ValueError, csv.Error) as error:
         said = " ".join(str(error).split())
         raise ValueError(said if said.startswith(name) else f"{name} is not a table: {said}") from None
@@ -143,87 +143,43 @@ def _read_csv(text: Text, name: str) -> Sheet:
     )
 
 
-class Text(io.TextIOBase):
-    """Text in UTF-8 that is read from its start to its end; every error is one line.
+def read_text(path: PathLike) -> bytes:
+    """Return text in UTF-8 of a file, also of one that gzip has packed (``.gz``), or of standard input (``"-"``).
 
-    Parameters
-    ----------
-    source : binary file
-    name : str
-        What the text is called in errors.
-    free : int, optional
-        Bytes of memory that a table of the text may take. By default there is no limit.
-
-    Examples
-    --------
-    >>> text = Text(io.BytesIO(b"a,b\\n1,2\\n"), "table")
-    >>> text.first_line(), text.read()
-    ('a,b', 'a,b\\n1,2\\n')
+    It is read some at a time, and only as long as a table of it fits in memory. Every error is one line.
     """
-
-    def __init__(self, source: IO[bytes], name: str, free: int | None = None) -> None:
-        self._source, self._name, self._free = source, name, free
-        self._decoder = codecs.getincrementaldecoder("utf-8-sig")()
-        self._held, self._at = "", 0  # what first_line has read, and how much of it has been read again
-        self._size = self._lines = 0
-        self._cells = dict.fromkeys(_SEPARATORS, 0)
-
-    def first_line(self) -> str:
-        """Return the first line that is not blank; it stays part of what :meth:`read` returns."""
-        while (line := re.search(r"([^\r\n]+)[\r\n]", self._held)) is None:
-            more = self._next(max(_PIECE, len(self._held)))
-            if not more:
-                return self._held.strip("\r\n")
-            self._held += more
-        return line[1]
-
-    def readable(self) -> bool:
-        """Return True."""
-        return True
-
-    def read(self, size: int | None = -1) -> str:
-        """Return the next characters, at most ``size``, or all that are left."""
-        if size is None or size < 0:
-            return "".join(iter(lambda: self.read(_PIECE), ""))
-        part = self._held[self._at : self._at + size]
-        self._at += len(part)
-        if not part:
-            self._held, self._at = "", 0
-        return part or self._next(size)
-
-    def _next(self, size: int) -> str:
-        """Return the next characters of the source, none at its end; a table of all so far has to fit in memory."""
-        while True:
-            try:
-                data = self._source.read(size)
-            except (gzip.BadGzipFile, EOFError, zlib.error) as error:
-                raise self._unreadable(f"cannot be unpacked ({error}); get it again") from None
-            self._size += len(data)
-            self._lines += data.count(b"\n")
-            for separator in _SEPARATORS:
-                self._cells[separator] += data.count(separator)
-            cells = self._lines + max(self._cells.values())
-            if self._free is not None:
-                check_memory(self._name, GROWTH * max(self._size, SHORTEST_CELL * cells), self._free)
-            try:
-                text = self._decoder.decode(data, final=not data)
-            except UnicodeDecodeError as error:
-                place = self._size - len(error.object) + error.start
-                raise self._unreadable(f"is not text in UTF-8 (byte {place}); save it as CSV in UTF-8") from None
-            if "\0" in text:
-                raise self._unreadable("holds null characters; save it as CSV in UTF-8")
-            if text or not data:
-                return text
-
-    def _unreadable(self, why: str) -> ValueError:
-        return ValueError(f"{self._name} is not a readable table: it {why}.")
+    name, free = titled(path), available_memory()
+    packed = Path(path).suffix.lower() == ".gz"
+    with (
+        nullcontext(sys.stdin.buffer)
+        if os.fspath(path) == "-"
+        else gzip.open(path)
+        if packed
+        else open(path, "rb") as file
+    ):
+        parts: list[bytes] = []
+        size = lines = 0
+        cells = dict.fromkeys(_SEPARATORS, 0)
+        try:
+            while part := file.read(_PIECE):
+                parts.append(part)
+                size, lines = size + len(part), lines + part.count(b"\n")
+                cells = {separator: count + part.count(separator) for separator, count in cells.items()}
+                check_memory(name, GROWTH * max(size, SHORTEST_CELL * (lines + max(cells.values()))), free)
+        except (gzip.BadGzipFile, EOFError, zlib.error) as error:
+            raise _unreadable(name, f"cannot be unpacked ({error}); get it again") from None
+    text = b"".join(parts)
+    try:
+        text.decode()
+    except UnicodeDecodeError as error:
+        raise _unreadable(name, f"is not text in UTF-8 (byte {error.start}); save it as CSV in UTF-8") from None
+    if b"\0" in text:
+        raise _unreadable(name, "holds null characters; save it as CSV in UTF-8")
+    return text.removeprefix(codecs.BOM_UTF8)
 
 
-@contextmanager
-def open_text(path: Path, free: int | None = None) -> Iterator[Text]:
-    """Open a file of text, also one that gzip has packed (``.gz``)."""
-    with gzip.open(path) if path.suffix.lower() == ".gz" else open(path, "rb") as source:
-        yield Text(cast("IO[bytes]", source), str(path), free)
+def _unreadable(name: str, why: str) -> ValueError:
+    return ValueError(f"{name} is not a readable table: it {why}.")
 
 
 # -- binary formats -----------------------------------------------------------------------------------------

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from importlib import import_module
 from pathlib import Path
 from typing import Any
@@ -67,20 +67,26 @@ def open_table(
         raise ValueError(f"layer={layer!r} is for AnnData files (.h5ad, .zarr); this is {where.name}.")
     if dataset is not None and kind not in (".npz", ".h5ad", ".zarr", *HDF5):
         raise ValueError(f"dataset={dataset!r} is for HDF5, Zarr and NPZ files; this is {where.name}.")
-    folder = where.is_dir() and kind != ".zarr"
-    if len(drop) and not folder and kind not in PARQUET:
+    parquet = kind in PARQUET or (where.is_dir() and kind != ".zarr")
+    if len(drop) and not parquet:
         raise ValueError(f"drop={list(drop)!r} is for files with columns, such as Parquet; this is {where.name}.")
-    if folder or kind in PARQUET:
-        return _reading(where, lambda: _parquet(where, drop))
-    openers: dict[str, Callable[[], Table]] = {
-        ".npy": lambda: ArrayTable(np.load(where, mmap_mode="r", allow_pickle=False)),
-        ".npz": lambda: _npz(where, dataset),
-        ".zarr": lambda: _group(_need("zarr", where).open(str(where), mode="r"), layer, dataset),
-        **dict.fromkeys((".h5ad", *HDF5), lambda: _group(_need("h5py", where).File(where, "r"), layer, dataset)),
-    }
-    if kind not in openers:
+    if not parquet and kind not in (".npy", ".npz", ".zarr", ".h5ad", *HDF5):
         raise ValueError(f"{where} has the ending {where.suffix!r}, which is not known: save it as {FORMATS}.")
-    return _reading(where, openers[kind])
+    table: Table
+    with naming(where):
+        if parquet:
+            table = _parquet(where, drop)
+        elif kind == ".npy":
+            table = ArrayTable(np.load(where, mmap_mode="r", allow_pickle=False))
+        elif kind == ".npz":
+            table = _npz(where, dataset)
+        elif kind == ".zarr":
+            table = _group(_need("zarr", where).open(str(where), mode="r"), layer, dataset)
+        else:
+            table = _group(_need("h5py", where).File(where, "r"), layer, dataset)
+    if 0 in table.shape:
+        raise ValueError(f"{where} holds a table of shape {table.shape}, which has no values.")
+    return table
 
 
 def _whole(path: PathLike, layer: str | None, dataset: str | None, drop: Sequence[str]) -> Table:
@@ -106,15 +112,6 @@ def _parted(path: PathLike, dataset: str | None) -> tuple[Path, str | None]:
     if colon and name and dataset is None and not Path(text).exists() and Path(file).expanduser().exists():
         return Path(file).expanduser(), name
     return Path(text).expanduser(), dataset
-
-
-def _reading(path: Path, opener: Callable[[], Table]) -> Table:
-    """Open a table; name the file in every error."""
-    with naming(path):
-        table = opener()
-    if 0 in table.shape:
-        raise ValueError(f"{path} holds a table of shape {table.shape}, which has no values.")
-    return table
 
 
 def _need(package: str, path: Path) -> Any:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from typing import TYPE_CHECKING, overload
+from typing import TYPE_CHECKING
 
 import numpy as np
 
@@ -33,33 +33,6 @@ _FOLDS = 5
 #: Correlations of factors that all features share extend over a larger share of the pairs. Those of random (Gaussian)
 #: eigenvectors extend over 2/pi, or 64 %, of them.
 _FACTOR_SPREAD = 0.75
-
-
-@overload
-def advise(
-    X: DataLike,
-    y: None = None,
-    *,
-    density: float | None = None,
-    n_splits: int = 10,
-    tolerance: float = 0.025,
-    max_features: int = 300,
-    random_state: RandomState = 0,
-) -> Advice: ...
-
-
-@overload
-def advise(
-    X: DataLike,
-    y: ColumnLike,
-    *,
-    groups: ColumnLike | None = None,
-    task: str | None = None,
-    covariances: Sequence[str] | None = None,
-    max_rows: int = 500,
-    n_jobs: int | None = None,
-    random_state: int = 0,
-) -> PredictionAdvice: ...
 
 
 def advise(

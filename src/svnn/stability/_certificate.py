@@ -16,15 +16,16 @@ from svnn.operators import CSROperator
 from svnn.stability._bounds import ROUNDING, Spectrum, apply_bank, bank_change
 from svnn.stability._inputs import check_numbers
 from svnn.stability._network import (
+    ACTIVATION_SLOPES,
     Layer,
     Network,
     NetworkParts,
     Shifts,
-    activation_slope,
     folded_layers,
     networks_in,
     output_slopes,
     parts_on,
+    signals_for_network,
 )
 
 #: Hidden values held at once when signals pass the network.
@@ -188,7 +189,7 @@ def certificate(
     found = []
     for weight, part in networks_in(model):
         parts, shifts = parts_on(part, C, C_hat)
-        signals = float(norm) if X is None else parts.signals(X, shifts.before.shape[0])
+        signals = float(norm) if X is None else signals_for_network(part, X, shifts.before.shape[0])
         spectra = [Spectrum.of(M, deterministic) for M in (shifts.before, shifts.after, shifts.after - shifts.before)]
         share = weight / len(parts.networks)
         found += [
@@ -209,7 +210,7 @@ def _of_network(
     A, B, scale = shifts
     n, layers = A.shape[0], folded_layers(network)
     failure = sum(spectrum.failure for spectrum in spectra)
-    slope = activation_slope(network.activation)
+    slope = ACTIVATION_SLOPES[type(network.activation)]
     if isinstance(signals, np.ndarray):
         norms = _hidden_norms(A, layers, network.activation, signals)
     else:

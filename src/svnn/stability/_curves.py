@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any, NamedTuple, Protocol
+from typing import Any, NamedTuple
 
 import numpy as np
 from sklearn.base import BaseEstimator, clone, is_classifier
@@ -12,6 +12,7 @@ from sklearn.utils.validation import check_is_fitted
 from svnn._progress import progress
 from svnn._types import ColumnLike, DataLike, Matrix, MatrixLike, RandomState
 from svnn.covariance import SampleCovariance, resolve
+from svnn.covariance._base import off_diagonal_density
 from svnn.functional._array import generator, is_torch, to_numpy, unit_interval
 from svnn.functional._matrix import numpy_matrix
 from svnn.inspection._fitted import graph_matrix, network_of
@@ -20,26 +21,8 @@ from svnn.stability._inputs import check_integer, data
 from svnn.stability._records import Records
 
 
-class Movable(Protocol):
-    """A fitted model that can be moved to another covariance, such as an S-VNN; of a blend, a part has embeddings."""
-
-    covariance_: Matrix
-
-    def on(self, covariance: Any, X: DataLike | None = None) -> Movable:
-        """Return the model on another covariance, which is fitted on ``X`` where it is not fitted yet."""
-        ...
-
-    def embed(self, X: DataLike) -> np.ndarray:
-        """Return the node embeddings."""
-        ...
-
-    def predict(self, X: DataLike) -> np.ndarray:
-        """Return the predictions."""
-        ...
-
-
 def stability_curve(
-    model: Movable,
+    model: Any,
     X_test: DataLike,
     estimator: str | BaseEstimator,
     X_pool: DataLike,
@@ -61,8 +44,8 @@ def stability_curve(
     Parameters
     ----------
     model : fitted S-VNN or blend
-        Weights and standardisation stay as they are; only the covariance changes. The embeddings of a blend are those
-        of the S-VNN ``model.network_part``.
+        Or any other model with ``on``, ``embed`` and ``covariance_``. Weights and standardisation stay as they are; only
+        the covariance changes. The embeddings of a blend are those of the S-VNN ``model.network_part``.
     X_test : array or data frame of shape (t, N) or (t, N, F)
         Where outputs are compared.
     estimator : covariance estimator or name
@@ -207,14 +190,14 @@ class Point(NamedTuple):
 class Run(NamedTuple):
     """A model on a covariance, the matrix of its edges, and the embeddings and predictions of the test rows."""
 
-    network: Movable
+    network: Any
     covariance: Matrix
     embeddings: np.ndarray
     predictions: np.ndarray
 
 
 def _draw(
-    model: Movable,
+    model: Any,
     point: Point,
     reference: Matrix | BaseEstimator,
     whole: Run | None,
@@ -238,7 +221,7 @@ def _draw(
     return whole, _run(whole.network, point.estimator, seed, X_pool[rows], X_test)
 
 
-def _run(network: Movable, covariance: Matrix | BaseEstimator, seed: int, X: np.ndarray, X_test: DataLike) -> Run:
+def _run(network: Any, covariance: Matrix | BaseEstimator, seed: int, X: np.ndarray, X_test: DataLike) -> Run:
     """Run a network on a covariance; an estimator gets the seed, and is fitted on ``X``."""
     if hasattr(covariance, "fit"):
         covariance = clone(covariance, safe=False)
@@ -263,7 +246,7 @@ def _changes(before: Run, after: Run, labels: bool, y: np.ndarray | None) -> dic
         "prediction_change": difference(after.predictions, before.predictions),
         "covariance_error": _ratio(spectral_norm(change), spectral_norm(before.covariance)),
         "covariance_error_fro": _ratio(frobenius(change), frobenius(before.covariance)),
-        "density": _density(after.covariance),
+        "density": off_diagonal_density(after.covariance),
     }
     if y is not None:
         error = difference(after.predictions, y)
@@ -273,10 +256,3 @@ def _changes(before: Run, after: Run, labels: bool, y: np.ndarray | None) -> dic
 
 def _ratio(a: float, b: float) -> float:
     return float(a / b) if b > 0 else (0.0 if a == 0 else float("inf"))
-
-
-def _density(C: Matrix) -> float:
-    """Return the share of the off-diagonal entries that are not zero."""
-    n = C.shape[0]
-    kept = np.count_nonzero(C if isinstance(C, np.ndarray) else C.data)
-    return float(kept - np.count_nonzero(C.diagonal())) / max(n * (n - 1), 1)

@@ -2,9 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from dataclasses import dataclass
-from functools import partial
 from typing import Any, NamedTuple, TypeAlias
 
 import numpy as np
@@ -15,11 +12,12 @@ from svnn._types import DataLike, Matrix, MatrixLike
 from svnn.covariance._resolve import shift_matrix
 from svnn.estimators._base import BaseSVNN, model_on
 from svnn.estimators._blend_parts import reads_covariance
+from svnn.estimators._data import check_signals
 from svnn.estimators._shift import scaled
 from svnn.functional import log_eigenvalues
 from svnn.functional._array import to_numpy
 from svnn.functional._matrix import numpy_matrix
-from svnn.inspection._fitted import Model, model_parts, network_part, standardised
+from svnn.inspection._fitted import BLENDS, Model, model_parts, network_part
 from svnn.nn import SVNN, CovarianceFilter, Members
 from svnn.nn._stacked import folded_filter
 from svnn.operators import CovarianceOperator
@@ -30,17 +28,27 @@ from svnn.stability._responses import values
 #: A network: the module, or a fitted S-VNN or blend that holds one.
 Network: TypeAlias = SVNN | Members | Model
 
+_MODULES = SVNN, Members
+
+
+class _Slopes(dict[type[nn.Module], float]):
+    def __missing__(self, activation: type[nn.Module]) -> float:
+        raise TypeError(f"the Lipschitz constant of {activation.__name__} is not known; use an activation of SVNN.")
+
+
 #: Lipschitz constants of the activations, rounded up. All of them keep 0 and never increase an absolute value.
 #: GELU is steepest at sqrt(2), SiLU near 2.4.
-ACTIVATION_SLOPES: dict[type[nn.Module], float] = {
-    nn.LeakyReLU: 1.0,
-    nn.ReLU: 1.0,
-    nn.ELU: 1.0,
-    nn.GELU: 1.12891,
-    nn.SiLU: 1.09984,
-    nn.Tanh: 1.0,
-    nn.Identity: 1.0,
-}
+ACTIVATION_SLOPES = _Slopes(
+    {
+        nn.LeakyReLU: 1.0,
+        nn.ReLU: 1.0,
+        nn.ELU: 1.0,
+        nn.GELU: 1.12891,
+        nn.SiLU: 1.09984,
+        nn.Tanh: 1.0,
+        nn.Identity: 1.0,
+    }
+)
 #: Up to this size matrices are kept dense; beyond, where at most one entry in ``SPARSE_COST`` is not zero, sparse.
 _DENSE_LIMIT = 1024
 
@@ -60,17 +68,14 @@ class Shifts(NamedTuple):
     scale: float
 
 
-@dataclass(frozen=True)
-class NetworkParts:
+class NetworkParts(NamedTuple):
     """A module or a fitted S-VNN as this room sees it.
 
-    The outputs of the ``networks`` are averaged. ``units`` are the standard deviations of the targets, by which outputs
-    are multiplied. ``signals`` turns data for N nodes into what the first layer takes, of shape (t, N, F). ``scale`` is
-    what covariances are divided by, None for a plain module.
+    The outputs of the ``networks`` are averaged. ``scale`` is what covariances are divided by, None for a plain module.
+    ``units`` are the standard deviations of the targets, by which outputs are multiplied.
     """
 
     networks: list[SVNN]
-    signals: Callable[[DataLike, int], np.ndarray]
     use: str = "covariance"
     scale: float | None = None
     units: np.ndarray | float = 1.0
@@ -78,56 +83,64 @@ class NetworkParts:
 
 def networks_in(model: Network) -> list[tuple[float, Any]]:
     """Return what of a model depends on the covariance, with weights: itself, or S-VNNs of a blend."""
-    if isinstance(model, (SVNN, Members)):
-        return [(1.0, model)]
-    if not hasattr(model, "fitted_"):
+    if not isinstance(model, _MODULES) and not hasattr(model, "fitted_"):
         hint = "; fit it first" if hasattr(model, "fit") else ""
         raise TypeError(f"model must be an SVNN or a fitted S-VNN or blend, got {type(model).__name__}{hint}.")
-    found = [part for part in model_parts(model).values() if reads_covariance(part[1])]
-    return found or [network_part(model)]
+    if not isinstance(model, BLENDS):
+        return [(1.0, model)]
+    return [part for part in model_parts(model).values() if reads_covariance(part[1])] or [network_part(model)]
 
 
 def parts_of(model: SVNN | Members | BaseSVNN) -> NetworkParts:
     """Take a module or a fitted S-VNN apart."""
-    if isinstance(model, SVNN):
-        return NetworkParts([model], partial(_module_signals, model))
-    if isinstance(model, Members):
-        return NetworkParts(model.networks, partial(_module_signals, model.networks[0]))
+    module: Any = model if isinstance(model, _MODULES) else model.fitted_.module
+    networks: list[Any] = list(module.members) if isinstance(module, Members) else [module]
+    if isinstance(model, _MODULES):
+        return NetworkParts(networks)
     targets: Any = model.fitted_.targets
     units = 1.0 if targets.are_labels else np.reshape(targets.standardizer.scale, (-1, 1))
-    shift = model.shift_
-    return NetworkParts(model.fitted_.networks, lambda X, _: standardised(model, X), shift.use, shift.scale, units)
+    return NetworkParts(networks, model.shift_.use, model.shift_.scale, units)
 
 
 def parts_on(model: SVNN | Members | BaseSVNN, C: MatrixLike, C_hat: MatrixLike) -> tuple[NetworkParts, Shifts]:
     """Return the parts of a model on the first covariance, and both covariances as it runs on them."""
-    parts = parts_of(model)
-    A, B = _matrix_of(parts, C, "C"), _matrix_of(parts, C_hat, "C_hat")
-    n, other = A.shape[0], B.shape[0]
+    parts, matrices = parts_of(model), []
+    for name, given in (("C", C), ("C_hat", C_hat)):
+        of: Any = given
+        if isinstance(of, str) or (hasattr(of, "fit") and not hasattr(of, "covariance_")):
+            raise ValueError(f"{name} must be a matrix, an operator or a fitted covariance estimator, got {of!r}.")
+        if hasattr(of, "covariance_") and parts.scale is not None:
+            of = shift_matrix(of, parts.use)
+        matrices.append(numpy_matrix(of, name))
+    n, other = (matrix.shape[0] for matrix in matrices)
     if n != other:
         raise ValueError(f"C is {n}x{n}, C_hat {other}x{other}; they must have the same size.")
-    if isinstance(model, (SVNN, Members)):
+    if isinstance(model, _MODULES):
         scales = [c.scale if isinstance(c, CovarianceOperator) else None for c in (C, C_hat)]
         if parts.networks[0].normalize:
-            scales = [scales[0] or spectral_norm(A) or 1.0] * 2
+            scales = [scales[0] or spectral_norm(matrices[0]) or 1.0] * 2
         # A module without normalisation runs on an operator as it is: divided, where it is divided already.
-        before, after = (M * (1 / (scale or 1.0)) for M, scale in zip((A, B), scales, strict=True))
+        before, after = (M * (1 / (scale or 1.0)) for M, scale in zip(matrices, scales, strict=True))
         return parts, Shifts(_fast_to_multiply(before), _fast_to_multiply(after), scales[0] or 1.0)
     if n != model.n_features_in_:  # the estimator checks that it can run there, and takes another scale
         parts = parts_of(model_on(model, C))
     scale = parts.scale or 1.0
     # Estimators hold their matrix in single precision: the bound is for the network that predicts.
-    before, after = (scaled(M, scale, parts.use).astype(np.float32).astype(np.float64) for M in (A, B))
+    before, after = (scaled(M, scale, parts.use).astype(np.float32).astype(np.float64) for M in matrices)
     return parts, Shifts(_fast_to_multiply(before), _fast_to_multiply(after), scale)
 
 
-def _matrix_of(parts: NetworkParts, C: Any, name: str) -> Matrix:
-    """Return the matrix that stands for a covariance: itself, or the precision where the model was trained on that."""
-    if isinstance(C, str) or (hasattr(C, "fit") and not hasattr(C, "covariance_")):
-        raise ValueError(f"{name} must be a matrix, an operator or a fitted covariance estimator, got {C!r}.")
-    return numpy_matrix(
-        shift_matrix(C, parts.use) if hasattr(C, "covariance_") and parts.scale is not None else C, name
-    )
+def signals_for_network(model: SVNN | Members | BaseSVNN, X: DataLike, n_nodes: int) -> np.ndarray:
+    """Return data as the first layer takes them, (t, N, F): for a module they are signals (…, N, F) themselves."""
+    if not isinstance(model, _MODULES):
+        fitted = model.fitted_
+        return np.asarray(fitted.standardizer(check_signals(model, X, fitted.n_values)), dtype=np.float64)
+    x = np.asarray(to_numpy(X), dtype=np.float64)
+    first: Any = parts_of(model).networks[0].filters[0]
+    expected = (n_nodes, int(first.in_features))
+    if x.shape[-2:] != expected or not x.size:
+        raise ValueError(f"X must have shape (..., {expected[0]}, {expected[1]}), got {x.shape}.")
+    return x.reshape(-1, *expected)
 
 
 def _fast_to_multiply(C: Matrix) -> Matrix:
@@ -136,16 +149,6 @@ def _fast_to_multiply(C: Matrix) -> Matrix:
     if not isinstance(C, np.ndarray):
         return C.toarray() if n <= _DENSE_LIMIT else C
     return sp.csr_array(C) if n > _DENSE_LIMIT and SPARSE_COST * np.count_nonzero(C) < n * n else C
-
-
-def _module_signals(network: SVNN, X: DataLike, n_nodes: int) -> np.ndarray:
-    """Return signals (…, N, F) as the first layer of a plain module takes them, of shape (t, N, F)."""
-    x = np.asarray(to_numpy(X), dtype=np.float64)
-    first: Any = network.filters[0]
-    expected = (n_nodes, int(first.in_features))
-    if x.shape[-2:] != expected or not x.size:
-        raise ValueError(f"X must have shape (..., {expected[0]}, {expected[1]}), got {x.shape}.")
-    return x.reshape(-1, *expected)
 
 
 def folded_layers(network: SVNN) -> list[Layer]:
@@ -157,16 +160,6 @@ def folded_layers(network: SVNN) -> list[Layer]:
     return layers
 
 
-def activation_slope(activation: nn.Module) -> float:
-    """Return the Lipschitz constant of an activation."""
-    if type(activation) not in ACTIVATION_SLOPES:
-        raise TypeError(
-            f"the Lipschitz constant of {type(activation).__name__} is not known; use one of the activations that "
-            "SVNN offers."
-        )
-    return ACTIVATION_SLOPES[type(activation)]
-
-
 def output_slopes(network: SVNN, n_nodes: int, units: np.ndarray | float) -> tuple[float, float]:
     """Return Lipschitz constants of the readout, a linear map of (N, F) embeddings, and of the head in ``units``."""
     readout = {"flatten": 1.0, "mean": float(1 / np.sqrt(n_nodes))}.get(network.readout.kind)
@@ -176,7 +169,7 @@ def output_slopes(network: SVNN, n_nodes: int, units: np.ndarray | float) -> tup
     parts: list[Any] = list(network.head)
     for part in parts[:-1]:
         linear = isinstance(part, nn.Linear)
-        head *= float(np.linalg.norm(to_numpy(part.weight.double()), 2)) if linear else activation_slope(part)
+        head *= float(np.linalg.norm(to_numpy(part.weight.double()), 2)) if linear else ACTIVATION_SLOPES[type(part)]
     return readout, float(head * np.linalg.norm(units * to_numpy(parts[-1].weight.double()), 2))
 
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import copy
 from abc import ABC, abstractmethod
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from typing import Any, ClassVar, Self, cast
 
@@ -25,7 +25,6 @@ from svnn.estimators._progress_bar import progress_bar
 from svnn.estimators._trainers import batch_of, batches, loss_of, optimiser_of
 from svnn.estimators._units import LabelTargets, Standardizer, Targets, softmax
 from svnn.estimators.training import (
-    Callback,
     ModuleTrainer,
     Shifts,
     Training,
@@ -80,13 +79,9 @@ class NetworkBaseline(BaseEstimator, ABC):
     """Base of the baselines that train a network: all that does not depend on what is predicted."""
 
     fitted_: Fitted
-    hidden: Sequence[int]
-    dropout: float
-    batch_norm: bool
     device: str
     random_state: RandomState
     verbose: int
-    callbacks: Sequence[Callback]
     _are_labels: ClassVar[bool]
     _rules: ClassVar[Mapping[str, Rule]]
     #: Plain Adam, as in the paper.

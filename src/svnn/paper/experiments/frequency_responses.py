@@ -110,8 +110,7 @@ def _draw_curves(curves: pd.DataFrame, settings: ResponseSettings) -> output.Fig
     pca = curves[curves["kind"] == "PCA"]
     filters = curves[curves["kind"] != "PCA"]
     left.step(pca["lam"], pca["h"], where="mid", color=output.PALETTE[0])
-    left.set_title(f"PCA with {settings.components} components jumps")
-    left.set_ylabel("response h(λ)")
+    left.set(title=f"PCA with {settings.components} components jumps", ylabel="response h(λ)")
     looks = output.looks(filters["kind"].unique())
     for kind, part in filters.groupby("kind", sort=False):
         seen = part["lam"].between(pca["lam"].min(), pca["lam"].max())
@@ -143,10 +142,8 @@ def _draw_surface(rows: pd.DataFrame) -> output.Figure:
     left.grid(False)
     left.set_aspect("equal")
     left.set_title(r"$h(\lambda_1, \lambda_2) = h_0 + h_1\lambda_1 + h_2\lambda_1\lambda_2$")
-    left.set_xlabel("λ₁, eigenvalue of the first draw (scaled)")
-    left.set_ylabel("λ₂, eigenvalue of the second draw (scaled)")
-    right.set_title("Other draws, other points, the same response")
-    right.set_xlabel("mean of λ₁ and λ₂ (scaled)")
+    left.set(xlabel="λ₁, eigenvalue of the first draw (scaled)", ylabel="λ₂, eigenvalue of the second draw (scaled)")
+    right.set(title="Other draws, other points, the same response", xlabel="mean of λ₁ and λ₂ (scaled)")
     right.set_ylabel("response h(λ₁, λ₂)")
     right.legend(loc="best")
     return figure

@@ -82,14 +82,11 @@ def plots(frames: Tables, settings: QSettings) -> output.Figures:
     left.plot(frames["entries"]["c"], frames["entries"]["q"], color=output.PALETTE[0])
     left.axvline(2 / 3, color=output.GREY, linestyle=":", linewidth=1.2)
     left.annotate("largest at 2/3", (2 / 3, 0.01), xytext=(-6, 0), textcoords="offset points", ha="right", fontsize=9)
-    left.set_xlabel(r"$|\hat c_{in}| \,/\, \hat c_{\max}$")
-    left.set_ylabel(r"$q_{in} \,/\, \hat c_{\max}^2$")
+    left.set(xlabel=r"$|\hat c_{in}| \,/\, \hat c_{\max}$", ylabel=r"$q_{in} \,/\, \hat c_{\max}^2$")
     left.set_title("ACV: what one entry adds to Q")
     looks = output.looks(frames["summary"]["method"].unique())
     for name, part in frames["summary"].groupby("method", sort=False):
         output.curve(right, part, "mean", "Q", label=name, look={**looks[name], "markersize": 4})
-    right.set_xlabel("mean of the covariances")
-    right.set_ylabel("Q / N(N−1)")
-    right.set_title("Q against the size of the covariances")
+    right.set(xlabel="mean of the covariances", ylabel="Q / N(N−1)", title="Q against the size of the covariances")
     right.legend()
     return {"q_insights": figure}

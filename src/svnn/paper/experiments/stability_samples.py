@@ -152,7 +152,6 @@ def draw(summary: pd.DataFrame, x: str, ticks: Sequence[int], label: str) -> out
     )
     for axis, (title, quantity) in zip(axes[0], texts, strict=True):
         output.sizes_axis(axis, ticks, label)
-        axis.set_title(title)
-        axis.set_ylabel(quantity)
+        axis.set(title=title, ylabel=quantity)
     output.legend_below(figure, first)
     return figure

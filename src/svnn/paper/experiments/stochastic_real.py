@@ -82,7 +82,6 @@ def plots(frames: Tables, settings: StochasticRealSettings) -> output.Figures:
         draw_changes(axis, summary[summary["dataset"] == dataset], "score", ("sample covariance", "no edges"))
         if lower_is_better(dataset):
             output.log_y(axis)
-        axis.set_ylabel(f"test {metric(dataset)}")
-        axis.set_title(proper_name(dataset))
+        axis.set(ylabel=f"test {metric(dataset)}", title=proper_name(dataset))
     output.legend_below(figure, axis, min(8, 2 * len(axes) + 1), output.ADDED)
     return {"stochastic_real": figure}

@@ -170,8 +170,7 @@ def _draw_parts(summary: pd.DataFrame) -> output.Figure:
             for name, look in output.looks(METHODS).items():
                 part = summary[(summary["dataset"] == dataset) & (summary["method"] == name)]
                 output.curve_over_levels(axis, part, measure, label=name, look=look)
-        line[0].set_ylabel(f"{dataset}\nrelative squared error")
-        line[0].set_yscale("log")
+        line[0].set(ylabel=f"{dataset}\nrelative squared error", yscale="log")
         line[0].set_ylim(bottom=max(line[0].get_ylim()[0], 1e-4))
     for top, bottom, title in zip(axes[0], axes[-1], titles.values(), strict=True):
         top.set_title(title)
