@@ -15,7 +15,8 @@ from svnn.cli import _app as cli
 from svnn.cli import _compare as _compare
 from svnn.cli import _model as _model
 from svnn.cli import _graph as _graph
-from svnn.cli._app import app, checking, complain, say_json, working
+from svnn.cli._app import app as app
+from svnn.cli._app import checking, complain, say_json, working
 
 
 @app.command()

@@ -60,7 +60,7 @@ def graph(
     result is exact, and the matrix of all correlations is never formed: 75,000 genes need no large machine.
     """
     with checking(), _named_as_options():
-        choices = {"top_k": top_k, "density": density, "threshold": threshold, "edges": edges}
+        choices: dict[str, Any] = {"top_k": top_k, "density": density, "threshold": threshold, "edges": edges}
         given = [name for name, value in choices.items() if value is not None]
         if len(given) != 1:
             options = ", ".join(f"--{name.replace('_', '-')}" for name in choices)

@@ -119,7 +119,7 @@ def stability(
         from svnn.stability import stability_curve
 
         estimator = clone(network_part(network)[1].covariance_estimator_)
-        options = {"repeats": repeats, "random_state": seed}
+        options: Any = {"repeats": repeats, "random_state": seed}
         curve = stability_curve(network, rows[1::2], estimator, np.asarray(rows)[::2], sizes, **options)
     names = ("n_samples", "covariance_error", "embedding_error", "prediction_change")
     _give([{name: row[name] for name in names} for row in curve.mean("n_samples")], out, json_, aligned=True)

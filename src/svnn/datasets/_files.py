@@ -14,7 +14,8 @@ from pathlib import Path
 
 import numpy as np
 
-from svnn.sources._frames import PathLike, read_text
+from svnn.sources._frames import PathLike as PathLike
+from svnn.sources._frames import read_text
 
 #: Environment variable that names the data folder.
 VARIABLE = "SVNN_DATA"

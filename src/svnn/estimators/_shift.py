@@ -14,9 +14,8 @@ from svnn._types import CovarianceLike, HasCovariance, HasFit, Matrix, MatrixLik
 from svnn.covariance._resolve import fit_covariance, resolve, shift_matrix
 from svnn.estimators._data import Data
 from svnn.estimators._per_sample import PerSample, given_matrix
-from svnn.functional import log_covariance
+from svnn.functional import LowRankPlusSparse, log_covariance
 from svnn.functional._matrix import numpy_matrix
-from svnn.functional.low_rank import LowRankPlusSparse
 from svnn.operators import CovarianceOperator, as_operator
 
 #: Features up to which ``use="auto"`` decomposes the covariance.

@@ -17,13 +17,13 @@ from torch import Tensor
 
 from svnn._types import HasCovariance, Matrix
 from svnn.covariance import Spectral, WithinClass
+from svnn.covariance._moments import Totals
 from svnn.covariance._resolve import OURS
-from svnn.covariance._running_moments import Totals
 from svnn.estimators._model_file import Json
+from svnn.functional import LowRankPlusSparse
 from svnn.functional._array import is_torch
 from svnn.functional._matrix import numpy_matrix
 from svnn.functional._sparse import check_sparse
-from svnn.functional.low_rank import LowRankPlusSparse
 from svnn.operators import CovarianceOperator
 
 if TYPE_CHECKING:

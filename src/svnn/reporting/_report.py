@@ -124,7 +124,7 @@ def _check_path(path: str | Path) -> Path:
 def _templates() -> jinja2.Environment:
     """Return the templates, in which every value is escaped and a missing one is an error."""
     loader = jinja2.PackageLoader("svnn.reporting", "assets")
-    blocks = {"trim_blocks": True, "lstrip_blocks": True}
+    blocks: Any = {"trim_blocks": True, "lstrip_blocks": True}
     environment = jinja2.Environment(loader=loader, autoescape=True, undefined=jinja2.StrictUndefined, **blocks)
     environment.globals["asset"] = lambda name: loader.get_source(environment, name)[0]
     environment.filters |= {"fixed": fixed, "listed": listed, "number": number, "percent": percent}

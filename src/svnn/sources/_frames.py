@@ -17,7 +17,7 @@ from contextlib import nullcontext
 from dataclasses import dataclass, replace
 from importlib import import_module
 from pathlib import Path
-from typing import TYPE_CHECKING, TypeAlias
+from typing import TYPE_CHECKING, Any, TypeAlias
 
 import numpy as np
 
@@ -227,7 +227,7 @@ def read_arrays(path: Path) -> dict[str, np.ndarray]:
         raise ValueError(f"{path} is not a readable NPZ file: {_line(error)}") from None
 
 
-def column_names(arrays: Mapping[str, np.ndarray], matrix: np.ndarray) -> np.ndarray | None:
+def column_names(arrays: Mapping[str, np.ndarray], matrix: np.ndarray) -> Any:
     """Return the array of an NPZ file that holds the names of the columns of a matrix, or None."""
     named = (arrays[name] for name in ("feature_names", "names", "columns") if name in arrays)
     return next((names for names in named if names.shape == matrix.shape[1:]), None)

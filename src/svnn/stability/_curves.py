@@ -44,8 +44,8 @@ def stability_curve(
     Parameters
     ----------
     model : fitted S-VNN or blend
-        Or any other model with ``on``, ``embed`` and ``covariance_``. Weights and standardisation stay as they are; only
-        the covariance changes. The embeddings of a blend are those of the S-VNN ``model.network_part``.
+        Or any other model with ``on``, ``embed`` and ``covariance_``. Weights and standardisation stay as they are;
+        only the covariance changes. The embeddings of a blend are those of the S-VNN ``model.network_part``.
     X_test : array or data frame of shape (t, N) or (t, N, F)
         Where outputs are compared.
     estimator : covariance estimator or name

@@ -11,9 +11,10 @@ from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
 
-from svnn.datasets._files import PathLike, find_file
+from svnn.datasets._files import find_file
 from svnn.paper.data._thickness import find_tables
 from svnn.paper.data._uci import DSADS, MHEALTH, REALDISP, find_members
+from svnn.sources._frames import PathLike
 
 
 @dataclass(frozen=True)

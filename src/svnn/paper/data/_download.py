@@ -16,8 +16,9 @@ from urllib.parse import urlsplit
 from rich.progress import TimeRemainingColumn
 
 from svnn._progress import progress_bar
-from svnn.datasets._files import UNREADABLE, PathLike, data_root
+from svnn.datasets._files import UNREADABLE, data_root
 from svnn.paper.data._uci import SOURCES, Source, find_members
+from svnn.sources._frames import PathLike
 
 #: Bytes that are read at a time, and the seconds after which a silent connection counts as cut.
 _BLOCK, _TIMEOUT = 2**18, 60.0

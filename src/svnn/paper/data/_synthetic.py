@@ -8,9 +8,10 @@ from sklearn.utils import Bunch
 
 from svnn._types import RandomState
 from svnn.datasets import make_sparse_covariance
-from svnn.datasets._files import PathLike, find_file, read_table
+from svnn.datasets._files import find_file, read_table
 from svnn.functional import sample_moments
 from svnn.functional._array import generator
+from svnn.sources._frames import PathLike
 
 #: Standard deviation of the noise in the targets.
 NOISE = 3.0

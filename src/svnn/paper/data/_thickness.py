@@ -12,7 +12,8 @@ from pathlib import Path
 import numpy as np
 from sklearn.utils import Bunch
 
-from svnn.datasets._files import MISSING, PathLike, Table, find_file, number, read_table
+from svnn.datasets._files import MISSING, Table, find_file, number, read_table
+from svnn.sources._frames import PathLike
 
 #: The regions of the Desikan–Killiany atlas in FreeSurfer's order. The number is that of the left region in ADNI's
 #: tables.

@@ -12,7 +12,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import IO
 
-from svnn.datasets._files import LARGEST_FILE, UNREADABLE, VARIABLE, PathLike, data_root, read_member
+from svnn.datasets._files import LARGEST_FILE, UNREADABLE, VARIABLE, data_root, read_member
+from svnn.sources._frames import PathLike
 
 #: An archive inside an archive is held in memory up to this size (bytes), and in a temporary file beyond it.
 _SPOOL = 256 * 2**20

@@ -9,10 +9,10 @@ from dataclasses import dataclass, replace
 import numpy as np
 from sklearn.utils import Bunch
 
-from svnn.datasets._files import PathLike
 from svnn.datasets._recordings import check_window, run_edges, sliding_windows, split_by_groups
 from svnn.paper.data._download import fetch_missing
 from svnn.paper.data._uci import DSADS, MHEALTH, REALDISP, Source, open_members, require
+from svnn.sources._frames import PathLike
 
 MHEALTH_ACTIVITIES = (
     "standing still", "sitting and relaxing", "lying down", "walking", "climbing stairs", "waist bends forward",

@@ -1,3 +1,0 @@
-"""The former place of :class:`LowRankPlusSparse`."""
-
-from svnn.functional._matrix import LowRankPlusSparse as LowRankPlusSparse
