@@ -12,7 +12,7 @@ from collections.abc import Generator, Iterable, Iterator, Sequence
 from concurrent.futures import BrokenExecutor
 from contextlib import contextmanager
 from queue import Empty, SimpleQueue
-from typing import Any, Protocol, Self
+from typing import Any, Self
 
 from svnn._cluster import ClusterPool, Scheduler
 from svnn._jobs import Ended, Job, failed, run_here
@@ -58,28 +58,9 @@ def run_jobs(
                 yield job, ended or failed(pool.cause_of_death)
 
 
-class Pool(Protocol):
-    """Workers that run jobs."""
-
-    cause_of_death: str
-
-    def __enter__(self) -> Self: ...
-    def __exit__(self, *error: object) -> None: ...
-
-    def submit(self, job: Job) -> Any:
-        """Return the future of a job."""
-
-    def result(self, future: Any) -> Ended | None:
-        """Return how a job ended, None where its worker died; raise ``TimeoutError`` where it has to run again."""
-
-    def check(self) -> None:
-        """Raise an error where nobody will ever run the jobs."""
-
-    def cancel(self, futures: Sequence[Any]) -> None:
-        """Drop jobs whose results nobody wants any more."""
-
-
-def _completed(pool: Pool, jobs: Sequence[Job], at_once: int) -> Iterator[tuple[Job, Ended | None]]:
+def _completed(
+    pool: ProcessPool | ClusterPool, jobs: Sequence[Job], at_once: int
+) -> Iterator[tuple[Job, Ended | None]]:
     """Yield every job as it ends; None where its worker died."""
     waiting = list(jobs[::-1])
     running: dict[Any, Job] = {}

@@ -133,10 +133,10 @@ def test_on_more_features_with_the_mean_readout(data, rng):
 
 
 def test_realisations_are_drawn_in_training_and_their_logarithms_are_used(data, monkeypatch):
-    from svnn.estimators import _covariance_network
+    from svnn.estimators import _shift
 
-    seen, log = [], _covariance_network.log_covariance
-    monkeypatch.setattr(_covariance_network, "log_covariance", lambda C: (seen.append(C), log(C))[1])
+    seen, log = [], _shift.log_covariance
+    monkeypatch.setattr(_shift, "log_covariance", lambda C: (seen.append(C), log(C))[1])
     options = QUICK | {"covariance": ACV(density=0.5), "resample": "epoch", "use": "log", "order": 2}
     model = SVNNRegressor(**options).fit(*data)
     assert len(seen) >= 4  # that of prediction, and one for every epoch

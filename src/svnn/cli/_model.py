@@ -115,10 +115,10 @@ def stability(
         import numpy as np
         from sklearn.base import clone
 
-        from svnn.inspection._fitted import network_part
+        from svnn.inspection._fitted import network_of
         from svnn.stability import stability_curve
 
-        estimator = clone(network_part(network)[1].covariance_estimator_)
+        estimator = clone(network_of(network).covariance_estimator_)
         options: Any = {"repeats": repeats, "random_state": seed}
         curve = stability_curve(network, rows[1::2], estimator, np.asarray(rows)[::2], sizes, **options)
     names = ("n_samples", "covariance_error", "embedding_error", "prediction_change")

@@ -24,7 +24,7 @@ from svnn._types import MatrixLike
 from svnn.functional._sparse import check_sparse
 from svnn.functional.correlations import symmetric_matrix
 from svnn.graphs._graph import Graph, as_graph, unique_names, upper_edges, with_matrix
-from svnn.sources._table import naming
+from svnn.sources._table import naming, need
 
 PARQUET = (".parquet", ".pq")
 #: Edges in a row group of Parquet, and in a file where there are several.
@@ -197,11 +197,9 @@ def file_kind(path: Path) -> str:
 
 
 def need_parquet(path: Path) -> Any:
-    """Return the package that reads and writes Parquet, or say how to get it."""
-    try:
-        return import_module("pyarrow.parquet")
-    except ImportError:
-        raise ImportError(f'{path}: Parquet needs pyarrow: pip install "svnn[files]", or use .csv or .npz.') from None
+    """Return the package that reads and writes Parquet."""
+    message = f'{path}: Parquet needs pyarrow: pip install "svnn[files]", or use .csv or .npz.'
+    return need("pyarrow.parquet", message)
 
 
 def _arrow_table(source: np.ndarray, target: np.ndarray, weight: np.ndarray, n: int, names: np.ndarray | None) -> Any:

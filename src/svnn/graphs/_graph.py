@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from importlib import import_module
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
 
@@ -13,6 +12,7 @@ import scipy.sparse as sp
 from svnn._types import MatrixLike
 from svnn.functional._array import is_torch, to_numpy
 from svnn.functional._matrix import numpy_matrix, stored_matrix
+from svnn.sources._table import need
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -192,7 +192,7 @@ def to_networkx(C: Graph | MatrixLike, names: Any = None) -> Any:
     >>> list(graph.nodes), list(graph.edges(data="weight"))
     (['a', 'b', 'c'], [('a', 'b', 0.5)])
     """
-    networkx = _need("networkx", "to_networkx")
+    networkx = need("networkx", "to_networkx needs networkx: pip install networkx.")
     graph = as_graph(C, names)
     made = networkx.Graph()
     made.add_nodes_from(range(graph.n_features) if graph.names is None else graph.names)
@@ -211,7 +211,7 @@ def to_igraph(C: Graph | MatrixLike, names: Any = None) -> Any:
     >>> graph.vs["name"], graph.get_edgelist(), graph.es["weight"]
     (['a', 'b', 'c'], [(0, 1)], [0.5])
     """
-    igraph = _need("igraph", "to_igraph")
+    igraph = need("igraph", "to_igraph needs igraph: pip install igraph.")
     graph = as_graph(C, names)
     assert graph.matrix is not None
     source, target, weight = upper_edges(graph.matrix)
@@ -220,10 +220,3 @@ def to_igraph(C: Graph | MatrixLike, names: Any = None) -> Any:
     if graph.names is not None:
         made.vs["name"] = graph.names.tolist()
     return made
-
-
-def _need(package: str, function: str) -> Any:
-    try:
-        return import_module(package)
-    except ImportError:
-        raise ImportError(f"{function} needs {package}: pip install {package}.") from None

@@ -22,7 +22,7 @@ from svnn.inspection._fitted import (
     check_model,
     feature_names,
     graph_matrix,
-    network_part,
+    network_of,
     predicts_std,
     standardised,
 )
@@ -149,7 +149,7 @@ def look_at(model: Model, X: DataLike | None, y: ColumnLike | None, names: Seque
         raise ValueError(f"names must hold one name for each of the {n} features of the model, got {given}.")
     if X is None and y is not None:
         raise ValueError("y was given without X; pass the rows that the targets belong to as X=.")
-    _, network = network_part(model)
+    network = network_of(model)
     estimator, matrix = network.covariance_estimator_, graph_matrix(model)
     threshold = getattr(estimator, "threshold_", None)
     found = ReportedModel(

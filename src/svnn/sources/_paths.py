@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import os
 from collections.abc import Sequence
-from importlib import import_module
 from pathlib import Path
 from typing import Any
 
@@ -15,7 +14,7 @@ from svnn.sources._dataset import read_table
 from svnn.sources._frames import TEXT, PathLike, column_names, read_arrays, titled
 from svnn.sources._memory import available_memory, check_memory, unpacked_size
 from svnn.sources._stored import ArrowTable, SparseTable, element_table, group_table, is_anndata_group
-from svnn.sources._table import ArrayTable, Table, naming
+from svnn.sources._table import ArrayTable, Table, naming, need
 
 HDF5 = (".h5", ".hdf5", ".hdf", ".he5")
 PARQUET = (".parquet", ".pq")
@@ -81,9 +80,9 @@ def open_table(
         elif kind == ".npz":
             table = _npz(where, dataset)
         elif kind == ".zarr":
-            table = _group(_need("zarr", where).open(str(where), mode="r"), layer, dataset)
+            table = _group(_module("zarr", where).open(str(where), mode="r"), layer, dataset)
         else:
-            table = _group(_need("h5py", where).File(where, "r"), layer, dataset)
+            table = _group(_module("h5py", where).File(where, "r"), layer, dataset)
     if 0 in table.shape:
         raise ValueError(f"{where} holds a table of shape {table.shape}, which has no values.")
     return table
@@ -114,21 +113,17 @@ def _parted(path: PathLike, dataset: str | None) -> tuple[Path, str | None]:
     return Path(text).expanduser(), dataset
 
 
-def _need(package: str, path: Path) -> Any:
-    try:
-        return import_module(package)
-    except ImportError:
-        name = package.partition(".")[0]
-        raise ImportError(f'Reading {path} needs {name}: pip install "svnn[files]".') from None
+def _module(package: str, path: Path) -> Any:
+    return need(package, f'Reading {path} needs {package.partition(".")[0]}: pip install "svnn[files]".')
 
 
 def _parquet(path: Path, drop: Sequence[str]) -> Table:
     if path.is_file():
-        return ArrowTable(_need("pyarrow.parquet", path).ParquetFile(path), drop)
+        return ArrowTable(_module("pyarrow.parquet", path).ParquetFile(path), drop)
     files = sorted(str(each) for each in path.iterdir() if each.suffix.lower() in PARQUET)
     if not files:
         raise ValueError(f"{path} is a folder without Parquet files; name a file: {FORMATS}.")
-    return ArrowTable(_need("pyarrow.dataset", path).dataset(files, format="parquet"), drop)
+    return ArrowTable(_module("pyarrow.dataset", path).dataset(files, format="parquet"), drop)
 
 
 def _npz(path: Path, dataset: str | None) -> Table:

@@ -7,6 +7,7 @@ import tempfile
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
+from importlib import import_module
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -189,6 +190,14 @@ def naming(what: object) -> Iterator[None]:
     except Exception as error:  # the packages raise many classes, and the formats have many ways to be damaged
         text = " ".join(str(error).split())[:300] or type(error).__name__
         raise ValueError(text if text.startswith(str(what)) else f"{what}: {text}") from None
+
+
+def need(package: str, message: str) -> Any:
+    """Return an optional package; without it the message says what needs it, and how to get it."""
+    try:
+        return import_module(package)
+    except ImportError:
+        raise ImportError(message) from None
 
 
 def block_size(limit: int) -> int:
