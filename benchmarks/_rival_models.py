@@ -8,11 +8,6 @@ from __future__ import annotations
 
 from typing import Any
 
-from sklearn.cross_decomposition import PLSRegression
-from sklearn.ensemble import RandomForestClassifier, RandomForestRegressor
-from sklearn.neighbors import KNeighborsClassifier
-from sklearn.neural_network import MLPClassifier, MLPRegressor
-
 from svnn.comparison import _models
 from svnn.comparison._models import fit as fit
 
@@ -25,26 +20,10 @@ MODELS = {
 }
 #: What ``svnn.comparison`` calls differently.
 _NAMES = {OURS: "S-VNN", CONTROL: "without edges", CLASSES: "classification"}
-COMPONENTS = (1, 2, 3, 5, 8, 12, 16, 20)
-NEIGHBOURS = (1, 3, 5, 7, 11, 15)
-#: The MLP gets as many epochs, and as much patience, as the S-VNN.
-MLP = {"early_stopping": True, "n_iter_no_change": 100, "max_iter": 1000}
 
 
 def build(name: str, kind: str, features: int, seed: int, grouped: bool = False) -> Any:
     """Return the unfitted model of this name for a table of ``kind`` with this number of features."""
     if name not in MODELS[kind]:
         raise ValueError(f"{name!r} is no model for {kind}; there are {', '.join(MODELS[kind])}.")
-    task, folds = _NAMES.get(kind, kind), 3 if grouped else None
-    numbers = kind == REGRESSION
-    if name == "forest":
-        return (RandomForestRegressor if numbers else RandomForestClassifier)(300, random_state=seed)
-    if name == "MLP":
-        return _models.scaled((MLPRegressor if numbers else MLPClassifier)(random_state=seed, **MLP), target=numbers)
-    if name == "PLS":
-        grid = {"n_components": [n for n in COMPONENTS if n <= features]}
-        return _models.searched(_models.scaled(PLSRegression()), grid, task, seed, folds)
-    if name == "k-NN":
-        grid = {"n_neighbors": list(NEIGHBOURS)}
-        return _models.searched(_models.scaled(KNeighborsClassifier()), grid, task, seed, folds)
-    return _models.build(_NAMES.get(name, name), task, features, seed, folds)
+    return _models.build(_NAMES.get(name, name), _NAMES.get(kind, kind), features, seed, 3 if grouped else None)

@@ -281,7 +281,7 @@ def test_windows_are_measured_on_those_left_out(tmp_path, monkeypatch):
     line = windows.table(tmp_path / "found.csv").splitlines()[2]
     assert line.startswith("| features as table + shrinkage LDA | 100.0 |")
     for name in windows.CANDIDATES:  # they can be built and fitted
-        model = windows.MODELS[name].build(0).set_params(svnnclassifier__max_epochs=1, svnnclassifier__members=1)
+        model = windows.MODELS[name].build(0).set_params(blendclassifier__parts__max_epochs=1)
         assert set(model.fit(X, y).predict(X)) <= {0, 1}
 
 

@@ -53,8 +53,8 @@ def correction_takes_the_bias_of_brain_age_away(names):
 
 
 def going_on_pays_where_returns_drift(names):
-    stays, goes_on = (np.mean(names["errors"][name]) for name in ("stays", "goes on"))
-    assert goes_on < 0.7 * stays
+    stays, updated = (np.mean(names["errors"][name]) for name in ("stays", "is updated"))
+    assert updated < 0.7 * stays
     assert np.mean(names["gaps"]["half-life of 60 days"]) < np.mean(names["gaps"]["all days"])
 
 

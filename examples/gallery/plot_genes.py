@@ -38,7 +38,8 @@ print({part: round(float(weight), 2) for part, weight in model.blend_.items()})
 # %%
 # How many pairs are left, and is that a useful graph? A threshold from so few samples is high.
 
-print(f"{model.covariance_estimator_.density_:.2%} of the pairs are kept")
+network = model.parts_["with edges"]
+print(f"{network.covariance_estimator_.density_:.2%} of the pairs are kept")
 
 # %%
 # Contributions to the evidence for AML, with the names of the genes in this copy of the table. ``logit=True`` explains

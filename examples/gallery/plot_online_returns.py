@@ -1,5 +1,5 @@
 """
-Online: a model that is updated while returns come in
+Online: a model that is updated as returns come in
 ==================================================
 
 Which mix of other stocks moves as one stock does? What holds the portfolio together changes with time, so a model of
@@ -54,11 +54,11 @@ for name, values in gaps.items():
 model = SVNNRegressor(covariance=HardThreshold(halflife=60), members=4, max_epochs=40, random_state=0).fit(
     X[:start], y[:start]
 )
-stale, errors, shifts = copy.deepcopy(model), {"stays": [], "updated": []}, [model.covariance_]
+stale, errors, shifts = copy.deepcopy(model), {"stays": [], "is updated": []}, [model.covariance_]
 for day in range(start, len(X) - month, month):
     rows, truth = X[day : day + month], y[day : day + month]
     errors["stays"].append(np.mean((stale.predict(rows) - truth) ** 2))
-    errors["updated"].append(np.mean((model.predict(rows) - truth) ** 2))
+    errors["is updated"].append(np.mean((model.predict(rows) - truth) ** 2))
     model.partial_fit(rows, truth)
     shifts.append(model.covariance_)
 for name, values in errors.items():

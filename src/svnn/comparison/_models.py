@@ -15,14 +15,22 @@ from typing import Any
 import numpy as np
 import torch
 from sklearn.compose import TransformedTargetRegressor
+from sklearn.cross_decomposition import PLSRegression
 from sklearn.discriminant_analysis import LinearDiscriminantAnalysis
 from sklearn.dummy import DummyClassifier, DummyRegressor
-from sklearn.ensemble import HistGradientBoostingClassifier, HistGradientBoostingRegressor
+from sklearn.ensemble import (
+    HistGradientBoostingClassifier,
+    HistGradientBoostingRegressor,
+    RandomForestClassifier,
+    RandomForestRegressor,
+)
 from sklearn.gaussian_process import GaussianProcessRegressor
 from sklearn.gaussian_process.kernels import RBF, ConstantKernel, WhiteKernel
 from sklearn.impute import SimpleImputer
 from sklearn.linear_model import LogisticRegression, Ridge, RidgeCV
 from sklearn.model_selection import GridSearchCV, GroupKFold, KFold, StratifiedKFold
+from sklearn.neighbors import KNeighborsClassifier
+from sklearn.neural_network import MLPClassifier, MLPRegressor
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
 from sklearn.svm import SVC, SVR
@@ -43,6 +51,10 @@ MODELS: Mapping[str, tuple[str, ...]] = {
 }
 #: What sets svnn's three networks apart.
 NETWORKS: Mapping[str, Mapping[str, Any]] = {OURS: {}, CONTROL: {"order": 0}, DENSE: {"covariance": "sample"}}
+COMPONENTS = (1, 2, 3, 5, 8, 12, 16, 20)
+NEIGHBOURS = (1, 3, 5, 7, 11, 15)
+#: The MLP gets as many epochs, and as much patience, as the S-VNN.
+MLP = {"early_stopping": True, "n_iter_no_change": 100, "max_iter": 1000}
 PENALTIES = np.logspace(-6, 6, 25)
 
 
@@ -66,6 +78,10 @@ def build(name: str, task: str, features: int, seed: int, group_folds: int | Non
         return DummyRegressor() if regression else DummyClassifier()
     if name == "boosting":
         return (HistGradientBoostingRegressor if regression else HistGradientBoostingClassifier)(random_state=seed)
+    if name == "forest":
+        return (RandomForestRegressor if regression else RandomForestClassifier)(300, random_state=seed)
+    if name == "MLP":
+        return _scaled((MLPRegressor if regression else MLPClassifier)(random_state=seed, **MLP))
     if name == "ridge" and group_folds is None:
         return make_pipeline(StandardScaler(), RidgeCV(PENALTIES))
     if name == "LDA":
@@ -78,11 +94,13 @@ def build(name: str, task: str, features: int, seed: int, group_folds: int | Non
     gammas = [0.01 / features, 0.1 / features, 1 / features]  # the last is scikit-learn's for standardised features
     grids: dict[str, tuple[Any, dict[str, list[Any]]]] = {
         "SVM": (SVR() if regression else SVC(), {"C": [0.1, 1, 10, 100, 1000], "gamma": gammas}),
+        "PLS": (PLSRegression(), {"n_components": [n for n in COMPONENTS if n <= features]}),
         "ridge": (Ridge(), {"alpha": PENALTIES.tolist()}),
         "logistic": (LogisticRegression(max_iter=2000), {"C": [0.001, 0.01, 0.1, 1, 10, 100]}),
+        "k-NN": (KNeighborsClassifier(), {"n_neighbors": list(NEIGHBOURS)}),
     }
     model, grid = grids[name]
-    return searched(scaled(model, target=isinstance(model, SVR)), grid, task, seed, group_folds)
+    return _searched(_scaled(model), grid, task, seed, group_folds)
 
 
 def blend(task: str, seed: int, **parameters: Any) -> BlendRegressor | BlendClassifier:
@@ -98,13 +116,15 @@ def fit(model: Any, X: np.ndarray, y: np.ndarray, groups: np.ndarray | None) -> 
     return model.fit(X, y, **({"groups": groups} if holds_out and groups is not None else {}))
 
 
-def scaled(model: Any, target: bool = False) -> Any:
-    """Let a model see standardised features and, where the scale of the ``target`` matters to it, targets."""
-    pipeline = make_pipeline(StandardScaler(), model)
-    return TransformedTargetRegressor(pipeline, transformer=StandardScaler()) if target else pipeline
+def _scaled(model: Any) -> Any:
+    """Let a model see standardised features and, where it predicts numbers whose scale matters to it, targets."""
+    scaled = make_pipeline(StandardScaler(), model)
+    if isinstance(model, SVR | MLPRegressor):
+        return TransformedTargetRegressor(scaled, transformer=StandardScaler())
+    return scaled
 
 
-def searched(model: Any, grid: dict[str, list[Any]], task: str, seed: int, group_folds: int | None) -> GridSearchCV:
+def _searched(model: Any, grid: dict[str, list[Any]], task: str, seed: int, group_folds: int | None) -> GridSearchCV:
     """Search the grid of a pipeline's last step by cross-validation."""
     inner = model.regressor if isinstance(model, TransformedTargetRegressor) else model
     prefix = ("regressor__" if inner is not model else "") + inner.steps[-1][0]

@@ -9,7 +9,6 @@ from typing import Any
 import numpy as np
 import scipy.sparse as sp
 
-from svnn.plotting._graph_display import force_layout
 from svnn.plotting._matrices import similar_side_by_side
 from svnn.reporting._model import ReportedModel
 from svnn.reporting._svg import Chart, Scale
@@ -22,8 +21,8 @@ MOST_COUNTED = 10_000
 STEPS = 1000
 #: Correlations that are held at once while they are counted.
 _BLOCK = 2**22
-#: Each feature is drawn towards this number of others, those that it is most correlated with.
-_NEIGHBOURS = 4
+#: Each feature is drawn towards this number of others, those that it is most correlated with; rounds of moving.
+_NEIGHBOURS, _ROUNDS = 4, 150
 
 
 @dataclass(frozen=True)
@@ -172,12 +171,30 @@ def _most_connected(degrees: np.ndarray, largest: np.ndarray) -> np.ndarray:
 def positions(size: np.ndarray) -> np.ndarray:
     """Return a point in the unit square for every feature (n, 2): correlated ones near each other, none on another.
 
-    Each is drawn to the few that it is most correlated with.
+    Classical scaling of the distances :math:`\\sqrt{2 (1 - |r|)}` gives a start. Then points push each other away,
+    and each is drawn to the few that it is most correlated with.
     """
     n = len(size)
     if n < 3:
         return np.column_stack([np.linspace(0.2, 0.8, n), np.full(n, 0.5)])
+    squares = 2 * (1 - np.clip(size, 0, 1))
+    np.fill_diagonal(squares, 0)
+    centred = -(squares - squares.mean(0) - squares.mean(1)[:, None] + squares.mean()) / 2
+    values, vectors = np.linalg.eigh(centred)
+    points = vectors[:, -2:] * np.sqrt(np.maximum(values[-2:], 1e-12))
+    points += 1e-3 * np.random.default_rng(0).standard_normal((n, 2))
+    points /= np.abs(points).max()
     pull = size - np.diag(np.diag(size))
     cut = np.sort(pull, axis=1)[:, -min(_NEIGHBOURS, n - 1)][:, None]
-    pull = np.where(pull >= cut, pull, 0) if pull.any() else np.ones((n, n)) - np.eye(n)
-    return 0.5 + 0.47 * force_layout(sp.csr_array(np.maximum(pull, pull.T)))
+    pull = np.where(pull >= cut, pull, 0)
+    pull = np.maximum(pull, pull.T)
+    length = 2 / np.sqrt(n)
+    for step in np.linspace(0.1, 0.002, _ROUNDS):
+        apart = points[:, None] - points
+        square = np.maximum((apart**2).sum(-1), 1e-6)
+        force = (length**2 / square - pull * np.sqrt(square) / length)[..., None] * apart
+        move = force.sum(1) - points * 0.6  # the last pull, to the middle, holds separate groups together
+        reach = np.maximum(np.linalg.norm(move, axis=1, keepdims=True), 1e-9)
+        points += move / reach * np.minimum(reach, step)
+    low, high = points.min(0), points.max(0)
+    return 0.03 + 0.94 * (points - low) / np.maximum(high - low, 1e-9)
