@@ -242,7 +242,7 @@ def test_every_model_learns(kind, rng):
         model = build(name, kind, 4, seed=0)
         assert (is_regressor if kind == REGRESSION else is_classifier)(model)
         if name in (OURS, CONTROL):
-            model.set_params(max_epochs=20)
+            model.set_params(parts__max_epochs=20)
         predicted = fit(model, X[:60], y[:60], None).predict(X[60:])
         wrong = np.abs(predicted - y[60:]).mean() / np.abs(y[60:]).mean() if kind == REGRESSION else predicted != y[60:]
         assert np.mean(wrong) < 0.6 if kind == REGRESSION else np.mean(wrong) < 0.3, name
@@ -252,9 +252,10 @@ def test_every_model_learns(kind, rng):
 
 def test_ours_are_the_defaults_and_the_control_has_no_edges():
     for kind, network in ((REGRESSION, SVNNRegressor), (CLASSES, SVNNClassifier)):
-        defaults = network().get_params() | {"random_state": 7}
-        assert build(OURS, kind, 5, seed=7).get_params() == defaults
-        assert build(CONTROL, kind, 5, seed=7).get_params() == defaults | {"order": 0}
+        ours, control = build(OURS, kind, 5, seed=7), build(CONTROL, kind, 5, seed=7)
+        assert ours.random_state == control.random_state == 7 and type(ours.parts) is network
+        assert ours.parts.get_params() == network().get_params()
+        assert control.parts.get_params() == network().get_params() | {"order": 0}
 
 
 def test_models_that_hold_out_rows_hold_out_whole_groups(rng):
