@@ -51,9 +51,20 @@ def sections(kind):
 
 
 def entries(kind, section):
-    """Return what a section of the docstring says of each name: its type, and its sentences."""
-    found = re.split(r"^(\w+(?:, \w+)*) : (.*)\n", sections(kind)[section], flags=re.M)[1:]
-    return {name: (type_, text) for name, type_, text in zip(found[::3], found[1::3], found[2::3], strict=True)}
+    """Return what a section of the docstring says of each name: its type, and its sentences.
+
+    An entry "name, name" without a type, whose only sentence is "As in :class:`X`.", stands for those of X.
+    """
+    found = {}
+    parts = re.split(r"^(\w+(?:, \w+)*)(?: : (.*))?\n", sections(kind)[section], flags=re.M)[1:]
+    for names, type_, text in zip(parts[::3], parts[1::3], parts[2::3], strict=True):
+        other = re.fullmatch(r"As in :class:`(?:[a-z.]+\.)?(\w+)`\.", text.strip())
+        if other:
+            there = entries(next(each for each in EVERY if each.__name__ == other[1]), section)
+            found |= {name: there[name] for name in names.split(", ")}
+        else:
+            found[names] = type_, text
+    return found
 
 
 # -- the signature and the documentation ------------------------------------------------------------------

@@ -35,38 +35,15 @@ class Banding(Sparsifier):
         Number of random splits for ``width="cv"``.
     random_state : int, Generator, RandomState or None, default=None
         Seed of those splits.
-    correlation : {"pearson", "spearman", "kendall", "biweight"}, default="pearson"
-        The correlations R of the covariance :math:`D R D`; see :class:`HardThreshold`.
-    base : str, estimator or None, default=None
-        The covariance to sparsify in place of the sample covariance; see :class:`HardThreshold`.
-    psd : {None, "load", "shrink", "clip"}, default=None
-        Repair of negative eigenvalues, see :func:`svnn.functional.psd_repair`.
-    missing : {"raise", "pairwise"}, default="raise"
-        Treatment of NaN. "pairwise" takes each entry over the samples where both features are observed.
-    halflife : float or None, default=None
-        Number of rows after which a row counts half as much. None counts all rows alike.
-    sparse_output : bool or None, default=None
-        Whether ``covariance_`` is sparse. None makes it sparse with more than ``dense_limit`` features.
-    dense_limit : int, default=4096
-        The most features for which the N×N sample covariance is formed; with more, it is computed in tiles.
-    memory_limit : int, str or None, default=None
-        Bytes, or a text such as "1.5GB", that the tiles may use. By default half of the memory.
-    verbose : bool, default=False
-        Show the progress while tiles are computed.
+    correlation, base, psd, missing, halflife, sparse_output, dense_limit, memory_limit, verbose
+        As in :class:`HardThreshold`.
 
     Attributes
     ----------
     width_ : int
         The width that was used.
-    density_ : float
-        Share of off-diagonal entries of ``covariance_`` that are not zero.
-    covariance_ : ndarray or Tensor of shape (N, N)
-        A ``csr_array`` or sparse CSR tensor with more than ``dense_limit`` features; see ``sparse_output``.
-    location_ : ndarray or Tensor of shape (N,)
-        Means of the features.
-    n_features_in_ : int
-    feature_names_in_ : ndarray of shape (N,)
-        Only where X has named columns.
+    density_, covariance_, location_, n_features_in_, feature_names_in_
+        As in :class:`HardThreshold`.
 
     See Also
     --------
@@ -181,61 +158,23 @@ class Tapering(Banding):
 
     Entries up to half of ``width`` off the diagonal are kept as they are, those from ``width`` on are zero. Among
     matrices whose entries fade out with the distance no estimator has a better rate than this one with the right width
-    (Cai, Zhang & Zhou 2010).
+    (Cai, Zhang & Zhou 2010). The notes of :class:`Banding` apply.
 
     Parameters
     ----------
     width : int or "cv", default="cv"
         The distance at which the weights reach 0; "cv" finds it by splitting the samples.
-    n_splits : int, default=10
-        Number of random splits for ``width="cv"``.
-    random_state : int, Generator, RandomState or None, default=None
-        Seed of those splits.
-    correlation : {"pearson", "spearman", "kendall", "biweight"}, default="pearson"
-        The correlations R of the covariance :math:`D R D`; see :class:`HardThreshold`.
-    base : str, estimator or None, default=None
-        The covariance to sparsify in place of the sample covariance; see :class:`HardThreshold`.
-    psd : {None, "load", "shrink", "clip"}, default=None
-        Repair of negative eigenvalues, see :func:`svnn.functional.psd_repair`.
-    missing : {"raise", "pairwise"}, default="raise"
-        Treatment of NaN. "pairwise" takes each entry over the samples where both features are observed.
-    halflife : float or None, default=None
-        Number of rows after which a row counts half as much. None counts all rows alike.
-    sparse_output : bool or None, default=None
-        Whether ``covariance_`` is sparse. None makes it sparse with more than ``dense_limit`` features.
-    dense_limit : int, default=4096
-        The most features for which the N×N sample covariance is formed; with more, it is computed in tiles.
-    memory_limit : int, str or None, default=None
-        Bytes, or a text such as "1.5GB", that the tiles may use. By default half of the memory.
-    verbose : bool, default=False
-        Show the progress while tiles are computed.
+    n_splits, random_state, correlation, base, psd, missing, halflife, sparse_output, dense_limit, memory_limit, verbose
+        As in :class:`Banding`.
 
     Attributes
     ----------
-    width_ : int
-        The width that was used.
-    density_ : float
-        Share of off-diagonal entries of ``covariance_`` that are not zero.
-    covariance_ : ndarray or Tensor of shape (N, N)
-        A ``csr_array`` or sparse CSR tensor with more than ``dense_limit`` features; see ``sparse_output``.
-    location_ : ndarray or Tensor of shape (N,)
-        Means of the features.
-    n_features_in_ : int
-    feature_names_in_ : ndarray of shape (N,)
-        Only where X has named columns.
+    width_, density_, covariance_, location_, n_features_in_, feature_names_in_
+        As in :class:`Banding`.
 
     See Also
     --------
     Banding : keeps or drops, without weights between.
-
-    Notes
-    -----
-    ``width="cv"`` takes the width whose banded correlations best predict those of held-out rows, in the splits that
-    :class:`HardThreshold` uses for its ``tau``. With more than ``dense_limit`` features it looks at 1024 neighbours,
-    from a random place on.
-
-    With more than ``dense_limit`` features only the band is computed, in N · width · t operations. That is little, so
-    a table of Dask is brought here for it, into a temporary file where it is large.
 
     References
     ----------

@@ -41,30 +41,12 @@ class FactorThreshold(Sparsifier):
     tau : float, "universal" or "cv", default="universal"
         The threshold of the residuals, as ``tau`` of :class:`HardThreshold`: a number applies to their
         covariances, "universal" and "cv" to their correlations.
-    scale : float, default=2.0
-        Factor of the universal threshold.
-    n_splits : int, default=10
-        Number of random splits for ``tau="cv"``.
-    random_state : int, Generator, RandomState or None, default=None
-        Seed of those splits.
-    correlation : {"pearson", "spearman", "kendall", "biweight"}, default="pearson"
-        The correlations R of the covariance :math:`D R D`; see :class:`HardThreshold`.
-    base : str, estimator or None, default=None
-        The covariance to sparsify in place of the sample covariance; see :class:`HardThreshold`.
+    scale, n_splits, random_state, correlation, base
+        As in :class:`HardThreshold`.
     psd : {None, "load", "shrink", "clip"}, default=None
         Repair of negative eigenvalues of ``residual_covariance_``; the factors have none.
-    missing : {"raise", "pairwise"}, default="raise"
-        Treatment of NaN. "pairwise" takes each entry over the samples where both features are observed.
-    halflife : float or None, default=None
-        Number of rows after which a row counts half as much. None counts all rows alike.
-    sparse_output : bool or None, default=None
-        Whether ``covariance_`` is sparse. None makes it sparse with more than ``dense_limit`` features.
-    dense_limit : int, default=4096
-        The most features for which the N×N sample covariance is formed; with more, it is computed in tiles.
-    memory_limit : int, str or None, default=None
-        Bytes, or a text such as "1.5GB", that the tiles may use. By default half of the memory.
-    verbose : bool, default=False
-        Show the progress while tiles are computed.
+    missing, halflife, sparse_output, dense_limit, memory_limit, verbose
+        As in :class:`HardThreshold`.
 
     Attributes
     ----------
@@ -77,20 +59,13 @@ class FactorThreshold(Sparsifier):
         after the other. Not there where values are missing.
     residual_covariance_ : ndarray or Tensor of shape (N, N)
         What is added to the factors; sparse where ``covariance_`` is.
-    threshold_ : float or array
-        As that of :class:`HardThreshold`.
-    tau_ : float
-        The value that was chosen, with ``tau="cv"`` only.
-    density_ : float
-        Share of off-diagonal entries of ``covariance_`` that are not zero.
+    threshold_, tau_, density_
+        As in :class:`HardThreshold`.
     covariance_ : ndarray or Tensor of shape (N, N)
         A ``LowRankPlusSparse`` of numpy arrays with more than ``dense_limit`` features, or with
         ``sparse_output=True``.
-    location_ : ndarray or Tensor of shape (N,)
-        Means of the features.
-    n_features_in_ : int
-    feature_names_in_ : ndarray of shape (N,)
-        Only where X has named columns.
+    location_, n_features_in_, feature_names_in_
+        As in :class:`HardThreshold`.
 
     See Also
     --------

@@ -86,11 +86,8 @@ class GraphicalLasso(CovarianceEstimator):
     covariance_ : ndarray or Tensor of shape (N, N)
         Block diagonal up to the order of the features, with the sample variances. A ``csr_array`` or sparse CSR
         tensor with more than ``dense_limit`` features; see ``sparse_output``.
-    location_ : ndarray or Tensor of shape (N,)
-        Means of the features.
-    n_features_in_ : int
-    feature_names_in_ : ndarray of shape (N,)
-        Only where X has named columns.
+    location_, n_features_in_, feature_names_in_
+        As in :class:`HardThreshold`.
 
     Notes
     -----

@@ -21,12 +21,8 @@ class SampleCovariance(CovarianceEstimator):
     ----------
     ddof : float, default=0
         What is taken from the number of samples; the paper divides by ``t``.
-    correlation : {"pearson", "spearman", "kendall", "biweight"}, default="pearson"
-        The correlations R of the covariance :math:`D R D`; see :class:`HardThreshold`.
-    missing : {"raise", "pairwise"}, default="raise"
-        Treatment of NaN. "pairwise" takes each entry over the samples where both features are observed.
-    halflife : float or None, default=None
-        Number of rows after which a row counts half as much. None counts all rows alike.
+    correlation, missing, halflife
+        As in :class:`HardThreshold`.
 
     Attributes
     ----------
@@ -34,11 +30,8 @@ class SampleCovariance(CovarianceEstimator):
         Effective number of samples, :math:`(\sum w)^2/\sum w^2` with weights; an (N, N) array of the pairs'
         numbers where values are missing.
     covariance_ : ndarray or Tensor of shape (N, N)
-    location_ : ndarray or Tensor of shape (N,)
-        Means of the features.
-    n_features_in_ : int
-    feature_names_in_ : ndarray of shape (N,)
-        Only where X has named columns.
+    location_, n_features_in_, feature_names_in_
+        As in :class:`HardThreshold`.
 
     See Also
     --------

@@ -154,9 +154,8 @@ class TylerCovariance(ScatterEstimator):
     covariance_ : ndarray or Tensor of shape (N, N)
     location_ : ndarray or Tensor of shape (N,)
         Medians of the features.
-    n_features_in_ : int
-    feature_names_in_ : ndarray of shape (N,)
-        Only where X has named columns.
+    n_features_in_, feature_names_in_
+        As in :class:`HardThreshold`.
 
     See Also
     --------
@@ -215,28 +214,13 @@ class HuberCovariance(ScatterEstimator):
     ----------
     quantile : float in (0, 1), default=0.9
         Share of rows of normal data that count fully. Near one it is the sample covariance, near zero Tyler's.
-    shrinkage : float in [0, 1] or "auto", default="auto"
-        How much of the identity is mixed in, :math:`\alpha`. "auto" takes the plug-in value of Chen, Wiesel and
-        Hero (2011), which falls as rows become more. Zero needs more rows than features.
-    assume_centered : bool, default=False
-        Take zero for the location, not the medians of the features.
-    max_iter : int, default=500
-        Most iterations.
-    tol : float, default=1e-09
-        It stops when no row's distance changes by a larger share than this.
+    shrinkage, assume_centered, max_iter, tol
+        As in :class:`TylerCovariance`.
 
     Attributes
     ----------
-    shrinkage_ : float
-        The shrinkage that was used.
-    n_iter_ : int
-        Number of iterations.
-    covariance_ : ndarray or Tensor of shape (N, N)
-    location_ : ndarray or Tensor of shape (N,)
-        Medians of the features.
-    n_features_in_ : int
-    feature_names_in_ : ndarray of shape (N,)
-        Only where X has named columns.
+    shrinkage_, n_iter_, covariance_, location_, n_features_in_, feature_names_in_
+        As in :class:`TylerCovariance`.
 
     See Also
     --------

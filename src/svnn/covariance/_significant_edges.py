@@ -47,38 +47,15 @@ class SignificantEdges(Sparsifier):
     rule : {"and", "or"}, default="and"
         With ``partial`` and t <= N: whether both features of an edge must choose each other, or one of
         them.
-    correlation : {"pearson", "spearman", "kendall", "biweight"}, default="pearson"
-        The correlations R of the covariance :math:`D R D`; see :class:`HardThreshold`.
-    base : str, estimator or None, default=None
-        The covariance to sparsify in place of the sample covariance; see :class:`HardThreshold`.
-    psd : {None, "load", "shrink", "clip"}, default=None
-        Repair of negative eigenvalues, see :func:`svnn.functional.psd_repair`.
-    missing : {"raise", "pairwise"}, default="raise"
-        Treatment of NaN. "pairwise" takes each entry over the samples where both features are observed.
-    halflife : float or None, default=None
-        Number of rows after which a row counts half as much. None counts all rows alike.
-    sparse_output : bool or None, default=None
-        Whether ``covariance_`` is sparse. None makes it sparse with more than ``dense_limit`` features.
-    dense_limit : int, default=4096
-        The most features for which the N×N sample covariance is formed; with more, it is computed in tiles.
-    memory_limit : int, str or None, default=None
-        Bytes, or a text such as "1.5GB", that the tiles may use. By default half of the memory.
-    verbose : bool, default=False
-        Show the progress while tiles are computed.
+    correlation, base, psd, missing, halflife, sparse_output, dense_limit, memory_limit, verbose
+        As in :class:`HardThreshold`.
 
     Attributes
     ----------
     p_values_ : csr_array of shape (N, N)
         The p-values of the edges that were kept; not there where a lasso chose them.
-    density_ : float
-        Share of off-diagonal entries of ``covariance_`` that are not zero.
-    covariance_ : ndarray or Tensor of shape (N, N)
-        A ``csr_array`` or sparse CSR tensor with more than ``dense_limit`` features; see ``sparse_output``.
-    location_ : ndarray or Tensor of shape (N,)
-        Means of the features.
-    n_features_in_ : int
-    feature_names_in_ : ndarray of shape (N,)
-        Only where X has named columns.
+    density_, covariance_, location_, n_features_in_, feature_names_in_
+        As in :class:`HardThreshold`.
 
     See Also
     --------

@@ -66,24 +66,8 @@ class ACV(StochasticSparsifier):
         Probabilities below 0.001 are raised to it first.
     random_state : int, Generator, RandomState or None, default=None
         Seed of the first realisation.
-    correlation : {"pearson", "spearman", "kendall", "biweight"}, default="pearson"
-        The correlations R of the covariance :math:`D R D`; see :class:`HardThreshold`.
-    base : str, estimator or None, default=None
-        The covariance to sparsify in place of the sample covariance; see :class:`HardThreshold`.
-    psd : {None, "load", "shrink", "clip"}, default=None
-        Repair of negative eigenvalues, see :func:`svnn.functional.psd_repair`.
-    missing : {"raise", "pairwise"}, default="raise"
-        Treatment of NaN. "pairwise" takes each entry over the samples where both features are observed.
-    halflife : float or None, default=None
-        Number of rows after which a row counts half as much. None counts all rows alike.
-    sparse_output : bool or None, default=None
-        Whether ``covariance_`` is sparse. None makes it sparse with more than ``dense_limit`` features.
-    dense_limit : int, default=4096
-        The most features for which the N×N sample covariance is formed; with more, it is computed in tiles.
-    memory_limit : int, str or None, default=None
-        Bytes, or a text such as "1.5GB", that the tiles may use. By default half of the memory.
-    verbose : bool, default=False
-        Show the progress while tiles are computed.
+    correlation, base, psd, missing, halflife, sparse_output, dense_limit, memory_limit, verbose
+        As in :class:`HardThreshold`.
 
     Attributes
     ----------
@@ -98,11 +82,8 @@ class ACV(StochasticSparsifier):
     covariance_ : ndarray or Tensor of shape (N, N)
         The first realisation. A ``csr_array`` or sparse CSR tensor with more than ``dense_limit`` features; see
         ``sparse_output``.
-    location_ : ndarray or Tensor of shape (N,)
-        Means of the features.
-    n_features_in_ : int
-    feature_names_in_ : ndarray of shape (N,)
-        Only where X has named columns.
+    location_, n_features_in_, feature_names_in_
+        As in :class:`HardThreshold`.
 
     Notes
     -----
@@ -208,29 +189,14 @@ class RCV(StochasticSparsifier):
     ----------
     p : float in [0, 1], default=0.5
         Mean probability to keep an entry: about ``1 - p`` of the entries are dropped.
-    unbiased : bool, default=False
-        Divide kept off-diagonal entries by their probability, so that :math:`E[\tilde C] = \hat C`.
-        Probabilities below 0.001 are raised to it first.
-    random_state : int, Generator, RandomState or None, default=None
-        Seed of the first realisation.
-    correlation : {"pearson", "spearman", "kendall", "biweight"}, default="pearson"
-        The correlations R of the covariance :math:`D R D`; see :class:`HardThreshold`.
-    base : str, estimator or None, default=None
-        The covariance to sparsify in place of the sample covariance; see :class:`HardThreshold`.
-    psd : {None, "load", "shrink", "clip"}, default=None
-        Repair of negative eigenvalues, see :func:`svnn.functional.psd_repair`.
-    missing : {"raise", "pairwise"}, default="raise"
-        Treatment of NaN. "pairwise" takes each entry over the samples where both features are observed.
-    halflife : float or None, default=None
-        Number of rows after which a row counts half as much. None counts all rows alike.
-    sparse_output : bool or None, default=None
-        Whether ``covariance_`` is sparse. None makes it sparse with more than ``dense_limit`` features.
+    unbiased, random_state
+        As in :class:`ACV`.
+    correlation, base, psd, missing, halflife, sparse_output
+        As in :class:`HardThreshold`.
     dense_limit : int, default=10000
         Ranks need all pairs at once, so more features than this are an error.
-    memory_limit : int, str or None, default=None
-        Bytes, or a text such as "1.5GB", that the tiles may use. By default half of the memory.
-    verbose : bool, default=False
-        Show the progress while tiles are computed.
+    memory_limit, verbose
+        As in :class:`HardThreshold`.
 
     Attributes
     ----------
@@ -241,11 +207,8 @@ class RCV(StochasticSparsifier):
         Share of off-diagonal entries of ``covariance_`` that are not zero.
     covariance_ : ndarray or Tensor of shape (N, N)
         The first realisation; see ``sparse_output``.
-    location_ : ndarray or Tensor of shape (N,)
-        Means of the features.
-    n_features_in_ : int
-    feature_names_in_ : ndarray of shape (N,)
-        Only where X has named columns.
+    location_, n_features_in_, feature_names_in_
+        As in :class:`HardThreshold`.
 
     Examples
     --------

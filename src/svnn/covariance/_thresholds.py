@@ -263,57 +263,15 @@ class SoftThreshold(SingleThreshold):
 
     Parameters
     ----------
-    tau : float, "universal" or "cv", default="universal"
-        A number is the tau of the paper: the threshold :math:`\tau/\sqrt t` applies to covariances. "universal"
-        takes :math:`\text{scale}\sqrt{\log N/t}`, and "cv" finds the best tau by splitting the samples (Bickel & Levina
-        2008). These two apply to correlations, so that units do not matter.
-    density : float in [0, 1] or None, default=None
-        Keep exactly the ``round(density * N(N-1)/2)`` largest off-diagonal pairs instead. Not together with a ``tau``.
-    top_k : int or None, default=None
-        Keep the pairs that are among the ``top_k`` largest covariances of either feature instead, see
-        :func:`svnn.functional.top_k_pairs`. Not together with a ``tau`` or a ``density``.
-    keep_diagonal : bool, default=True
-        Never threshold the variances. False is the definition of the paper, word by word.
-    scale : float, default=2.0
-        Factor of the universal threshold.
-    n_splits : int, default=10
-        Number of random splits for ``tau="cv"``.
-    random_state : int, Generator, RandomState or None, default=None
-        Seed of those splits.
-    correlation : {"pearson", "spearman", "kendall", "biweight"}, default="pearson"
-        The correlations R of the covariance :math:`D R D`; see :class:`HardThreshold`.
-    base : str, estimator or None, default=None
-        The covariance to sparsify in place of the sample covariance; see :class:`HardThreshold`.
-    psd : {None, "load", "shrink", "clip"}, default=None
-        Repair of negative eigenvalues, see :func:`svnn.functional.psd_repair`.
-    missing : {"raise", "pairwise"}, default="raise"
-        Treatment of NaN. "pairwise" takes each entry over the samples where both features are observed.
-    halflife : float or None, default=None
-        Number of rows after which a row counts half as much. None counts all rows alike.
-    sparse_output : bool or None, default=None
-        Whether ``covariance_`` is sparse. None makes it sparse with more than ``dense_limit`` features.
-    dense_limit : int, default=4096
-        The most features for which the N×N sample covariance is formed; with more, it is computed in tiles.
-    memory_limit : int, str or None, default=None
-        Bytes, or a text such as "1.5GB", that the tiles may use. By default half of the memory.
-    verbose : bool, default=False
-        Show the progress while tiles are computed.
+    tau, density, top_k, keep_diagonal, scale, n_splits, random_state
+        As in :class:`HardThreshold`.
+    correlation, base, psd, missing, halflife, sparse_output, dense_limit, memory_limit, verbose
+        As in :class:`HardThreshold`.
 
     Attributes
     ----------
-    threshold_ : float or array
-        As that of :class:`HardThreshold`.
-    tau_ : float
-        The value that was chosen, with ``tau="cv"`` only.
-    density_ : float
-        Share of off-diagonal entries of ``covariance_`` that are not zero.
-    covariance_ : ndarray or Tensor of shape (N, N)
-        A ``csr_array`` or sparse CSR tensor with more than ``dense_limit`` features; see ``sparse_output``.
-    location_ : ndarray or Tensor of shape (N,)
-        Means of the features.
-    n_features_in_ : int
-    feature_names_in_ : ndarray of shape (N,)
-        Only where X has named columns.
+    threshold_, tau_, density_, covariance_, location_, n_features_in_, feature_names_in_
+        As in :class:`HardThreshold`.
 
     Examples
     --------
@@ -357,40 +315,15 @@ class AdaptiveThreshold(Sparsifier):
         Factor of the thresholds; two suits normal data, larger values keep less.
     rule : {"hard", "soft", "scad", "adaptive_lasso"}, default="hard"
         What happens to the entries, see :mod:`svnn.functional`.
-    keep_diagonal : bool, default=True
-        Never threshold the variances. False is the definition of the paper, word by word.
-    correlation : {"pearson", "spearman", "kendall", "biweight"}, default="pearson"
-        The correlations R of the covariance :math:`D R D`; see :class:`HardThreshold`.
-    base : str, estimator or None, default=None
-        The covariance to sparsify in place of the sample covariance; see :class:`HardThreshold`.
-    psd : {None, "load", "shrink", "clip"}, default=None
-        Repair of negative eigenvalues, see :func:`svnn.functional.psd_repair`.
-    missing : {"raise", "pairwise"}, default="raise"
-        Treatment of NaN. "pairwise" takes each entry over the samples where both features are observed.
-    halflife : float or None, default=None
-        Number of rows after which a row counts half as much. None counts all rows alike.
-    sparse_output : bool or None, default=None
-        Whether ``covariance_`` is sparse. None makes it sparse with more than ``dense_limit`` features.
-    dense_limit : int, default=4096
-        The most features for which the N×N sample covariance is formed; with more, it is computed in tiles.
-    memory_limit : int, str or None, default=None
-        Bytes, or a text such as "1.5GB", that the tiles may use. By default half of the memory.
-    verbose : bool, default=False
-        Show the progress while tiles are computed.
+    keep_diagonal, correlation, base, psd, missing, halflife, sparse_output, dense_limit, memory_limit, verbose
+        As in :class:`HardThreshold`.
 
     Attributes
     ----------
     threshold_ : ndarray or Tensor of shape (N, N)
         Not there with more than ``dense_limit`` features.
-    density_ : float
-        Share of off-diagonal entries of ``covariance_`` that are not zero.
-    covariance_ : ndarray or Tensor of shape (N, N)
-        A ``csr_array`` or sparse CSR tensor with more than ``dense_limit`` features; see ``sparse_output``.
-    location_ : ndarray or Tensor of shape (N,)
-        Means of the features.
-    n_features_in_ : int
-    feature_names_in_ : ndarray of shape (N,)
-        Only where X has named columns.
+    density_, covariance_, location_, n_features_in_, feature_names_in_
+        As in :class:`HardThreshold`.
 
     References
     ----------

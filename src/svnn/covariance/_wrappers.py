@@ -61,11 +61,8 @@ class Spectral(CovarianceEstimator):
     intensity_ : float
         How far "shrink" went; not there with other functions.
     covariance_ : ndarray or Tensor of shape (N, N)
-    location_ : ndarray or Tensor of shape (N,)
-        Means of the features.
-    n_features_in_ : int
-    feature_names_in_ : ndarray of shape (N,)
-        Only where X has named columns.
+    location_, n_features_in_, feature_names_in_
+        As in :class:`HardThreshold`.
 
     Notes
     -----
@@ -269,11 +266,8 @@ class WithinClass(CovarianceEstimator):
         The labels.
     covariance_ : ndarray of shape (N, N)
         A ``csr_array`` where the estimator's is sparse.
-    location_ : ndarray or Tensor of shape (N,)
-        Means of the features.
-    n_features_in_ : int
-    feature_names_in_ : ndarray of shape (N,)
-        Only where X has named columns.
+    location_, n_features_in_, feature_names_in_
+        As in :class:`HardThreshold`.
 
     See Also
     --------

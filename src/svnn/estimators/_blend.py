@@ -291,9 +291,8 @@ class BlendRegressor(RegressorMixin, _Blend):
         Predictions for the rows that all parts held out; NaN for the others.
     network_part : str or None
         The name of the first part that is an S-VNN with edges.
-    n_features_in_ : int
-    feature_names_in_ : ndarray of shape (N,)
-        Only where X has named columns.
+    n_features_in_, feature_names_in_
+        As in :class:`SVNNRegressor`.
 
     See Also
     --------
@@ -363,12 +362,8 @@ class BlendClassifier(ClassifierMixin, _Blend):
     ----------
     parts : "auto", SVNNClassifier or list of (str, classifier), default="auto"
         The models; those of a list need ``predict_proba``.
-    cv : int, default=5
-        How often parts without ``out_of_fold_`` are fitted again to predict rows that they have not seen.
-    random_state : int, Generator, RandomState or None, default=None
-        Seed of the parts that have none of their own, and of the rows that they hold out.
-    verbose : int, default=0
-        Given to the parts that have such a parameter.
+    cv, random_state, verbose
+        As in :class:`BlendRegressor`.
 
     Attributes
     ----------
@@ -380,11 +375,8 @@ class BlendClassifier(ClassifierMixin, _Blend):
         The labels, in order.
     out_of_fold_ : ndarray of shape (t, n_classes) or None
         Probabilities for the rows that all parts held out; NaN for the others.
-    network_part : str or None
-        The name of the first part that is an S-VNN with edges.
-    n_features_in_ : int
-    feature_names_in_ : ndarray of shape (N,)
-        Only where X has named columns.
+    network_part, n_features_in_, feature_names_in_
+        As in :class:`BlendRegressor`.
 
     See Also
     --------

@@ -131,17 +131,9 @@ def last_layer(network: SVNN) -> tuple[Tensor, Tensor]:
 
 
 @torch.no_grad()
-def give_units_of_fit(network: SVNN, units: Standardizer) -> None:
-    """Change the last layer of a network so that its outputs are in the units of the whole fit."""
+def rescale(network: SVNN, scale: np.ndarray | float, constant: np.ndarray | Tensor) -> None:
+    """Multiply the outputs of a network, and add a constant, by a change of its last layer."""
     weight, bias = last_layer(network)
-    scale, mean = (torch.from_numpy(np.atleast_1d(each)).to(bias) for each in (units.scale, units.mean))
-    weight.mul_(scale[:, None])
-    bias.mul_(scale).add_(mean)
-
-
-@torch.no_grad()
-def shrink(network: SVNN, share: float, constant: Tensor) -> None:
-    """Make the outputs of a network this share of what they were; the rest is a constant."""
-    weight, bias = last_layer(network)
-    weight.mul_(share)
-    bias.mul_(share).add_((1 - share) * constant.to(bias))
+    factor = torch.as_tensor(scale).to(bias)
+    weight.mul_(factor.reshape(-1, 1))
+    bias.mul_(factor).add_(torch.as_tensor(constant).to(bias))

@@ -16,9 +16,8 @@ from svnn.estimators._held_out import (
     HeldOut,
     all_rows,
     best_constant,
-    give_units_of_fit,
     held_out_outputs,
-    shrink,
+    rescale,
     trusted_share,
 )
 from svnn.estimators._history import History
@@ -97,13 +96,13 @@ def train_members(
     for each, fold in zip(trainers, folds, strict=True):
         each.give_powers()
         for network in each.networks:
-            give_units_of_fit(network, fold.units)
+            rescale(network, fold.units.scale, fold.units.mean)
     share = _share(model, data, held)
     if share and data.folds:
         _refine(model, networks, data, shift, training, history, draws)
     constant = best_constant(all_rows(data), data.targets)
     for network in networks:
-        shrink(network, share, constant)
+        rescale(network, share, (1 - share) * constant)
     training.end()
     return Networks(networks, history, None if held is None else held.shrunk(share))
 

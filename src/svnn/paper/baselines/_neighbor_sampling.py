@@ -141,51 +141,17 @@ class NeighborSamplingRegressor(NeighborSampling, NetworkRegressor):
         Neighbours drawn for every node; all other nodes where there are no more than that.
     hidden : sequence of int, default=(32,)
         Values per node after each layer; its length is the number of layers.
-    dropout : float in [0, 1), default=0.0
-        Share of the values after each layer that are set to zero at random during training.
-    batch_norm : bool, default=True
-        Whether the values after each layer are normalised over the batch.
-    standardize : bool, default=True
-        Whether every feature, and every target, gets mean 0 and standard deviation 1 in the training rows.
-    lr : float, default=0.01
-        Learning rate of Adam.
-    weight_decay : float, default=1e-5
-        Strength of the penalty on the squares of the weights, as Adam applies it.
-    max_epochs : int or "auto", default="auto"
-        The most epochs to train for; "auto" is 1000.
-    patience : int or None, default=100
-        Number of epochs without a better validation loss after which training stops; None never stops early. The best
-        weights are kept.
-    batch_size : int, "auto" or None, default="auto"
-        Rows of a gradient step. "auto" is 64, or fewer (a power of two) where an epoch would have less than about four
-        steps; None takes all rows at once.
-    validation_fraction : float in [0, 1), default=0.1
-        Share of the rows held out for early stopping where ``fit`` gets no ``validation_data``; 0 watches the training
-        loss instead.
-    device : str, default="auto"
-        "auto" is the GPU where there is one.
-    random_state : int, Generator, RandomState or None, default=None
-        Seed of the split, the graph, the weights and the batches.
-    verbose : int, default=0
-        1 shows the progress: a bar on a terminal, lines in scripts and notebooks.
-    callbacks : sequence of callables, default=()
-        Each is called after every epoch with a dict of ``epoch``, ``train_loss``, ``valid_loss`` and ``best_loss``;
-        returning True stops the training.
+    dropout, batch_norm, standardize, lr, weight_decay, max_epochs, patience
+        As in :class:`MLPRegressor`.
+    batch_size, validation_fraction, device, random_state, verbose, callbacks
+        As in :class:`svnn.SVNNRegressor`.
 
     Attributes
     ----------
     graph_ : tensor of shape (N, N)
         The matrix whose rows take the mean over a node and its neighbours.
-    module_ : torch.nn.Module
-        The trained network.
-    history_ : dict of lists
-        ``train_loss`` and ``valid_loss`` of every epoch, and ``best_epoch``, from 1.
-    n_iter_ : int
-        Number of epochs trained.
-    n_features_in_ : int
-        Number of features, N.
-    feature_names_in_ : ndarray of shape (N,)
-        Names of the features, where X has named columns.
+    module_, history_, n_iter_, n_features_in_, feature_names_in_
+        As in :class:`MLPRegressor`.
 
     Notes
     -----
@@ -214,76 +180,23 @@ class NeighborSamplingRegressor(NeighborSampling, NetworkRegressor):
 
 
 class NeighborSamplingClassifier(NeighborSampling, NetworkClassifier):
-    r"""Classification with a graph network on randomly sampled neighbours.
+    """Classification with a graph network on randomly sampled neighbours.
+
+    The notes of :class:`NeighborSamplingRegressor` apply.
 
     Parameters
     ----------
-    n_neighbors : int, default=10
-        Neighbours drawn for every node; all other nodes where there are no more than that.
-    hidden : sequence of int, default=(32,)
-        Values per node after each layer; its length is the number of layers.
-    dropout : float in [0, 1), default=0.0
-        Share of the values after each layer that are set to zero at random during training.
-    batch_norm : bool, default=True
-        Whether the values after each layer are normalised over the batch.
-    standardize : bool, default=True
-        Whether every feature gets mean 0 and standard deviation 1 in the training rows.
-    lr : float, default=0.01
-        Learning rate of Adam.
-    weight_decay : float, default=1e-5
-        Strength of the penalty on the squares of the weights, as Adam applies it.
-    max_epochs : int or "auto", default="auto"
-        The most epochs to train for; "auto" is 1000.
-    patience : int or None, default=100
-        Number of epochs without a better validation loss after which training stops; None never stops early. The best
-        weights are kept.
-    batch_size : int, "auto" or None, default="auto"
-        Rows of a gradient step. "auto" is 64, or fewer (a power of two) where an epoch would have less than about four
-        steps; None takes all rows at once.
-    validation_fraction : float in [0, 1), default=0.1
-        Share of the rows held out for early stopping where ``fit`` gets no ``validation_data``; 0 watches the training
-        loss instead.
-    device : str, default="auto"
-        "auto" is the GPU where there is one.
-    random_state : int, Generator, RandomState or None, default=None
-        Seed of the split, the graph, the weights and the batches.
-    verbose : int, default=0
-        1 shows the progress: a bar on a terminal, lines in scripts and notebooks.
-    callbacks : sequence of callables, default=()
-        Each is called after every epoch with a dict of ``epoch``, ``train_loss``, ``valid_loss`` and ``best_loss``;
-        returning True stops the training.
+    n_neighbors, hidden, dropout, batch_norm, standardize, lr, weight_decay, max_epochs, patience
+        As in :class:`NeighborSamplingRegressor`.
+    batch_size, validation_fraction, device, random_state, verbose, callbacks
+        As in :class:`svnn.SVNNRegressor`.
 
     Attributes
     ----------
     classes_ : ndarray of shape (n_classes,)
         The labels, in order.
-    graph_ : tensor of shape (N, N)
-        The matrix whose rows take the mean over a node and its neighbours.
-    module_ : torch.nn.Module
-        The trained network.
-    history_ : dict of lists
-        ``train_loss`` and ``valid_loss`` of every epoch, and ``best_epoch``, from 1.
-    n_iter_ : int
-        Number of epochs trained.
-    n_features_in_ : int
-        Number of features, N.
-    feature_names_in_ : ndarray of shape (N,)
-        Names of the features, where X has named columns.
-
-    Notes
-    -----
-    This baseline has a graph that is sparse but blind to the covariance: every node keeps ``n_neighbors`` others, drawn
-    at random from all that it has a covariance with. A sample covariance is never exactly zero between features that
-    vary, so these are all other nodes. The split, the standardisation, the optimiser and early stopping are those of
-    the S-VNN estimators with ``schedule="constant"``.
-
-    Layers are graph convolutions, :math:`u_i' = \sigma(\sum_{j \in \mathcal N(i) \cup i} u_j W / (k + 1))`, the mean
-    over a node and its k neighbours. The mean over all nodes and an MLP with 32 hidden values follow, as in the paper.
-
-    References
-    ----------
-    W. L. Hamilton, R. Ying and J. Leskovec, Inductive representation learning on large graphs, NeurIPS 2017.
-    T. N. Kipf and M. Welling, Semi-supervised classification with graph convolutional networks, ICLR 2017.
+    graph_, module_, history_, n_iter_, n_features_in_, feature_names_in_
+        As in :class:`NeighborSamplingRegressor`.
 
     Examples
     --------

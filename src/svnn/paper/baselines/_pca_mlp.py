@@ -187,38 +187,10 @@ class PCAMLPRegressor(ReducedPerceptron, NetworkRegressor):
     max_observations : int, default=2000
         The kernel and the sparse reduction are fitted on at most this number of observations, drawn at random: a kernel
         matrix has the square of their number.
-    hidden : sequence of int, default=(32, 32)
-        Sizes of the hidden layers; the paper searches (32, 32), (256, 128) and (256, 128, 128).
-    dropout : float in [0, 1), default=0.0
-        Share of the values after each layer that are set to zero at random during training.
-    batch_norm : bool, default=True
-        Whether the values after each layer are normalised over the batch.
-    standardize : bool, default=True
-        Whether every feature, and every target, gets mean 0 and standard deviation 1 in the training rows.
-    lr : float, default=0.01
-        Learning rate of Adam.
-    weight_decay : float, default=1e-5
-        Strength of the penalty on the squares of the weights, as Adam applies it.
-    max_epochs : int or "auto", default="auto"
-        The most epochs to train for; "auto" is 1000.
-    patience : int or None, default=100
-        Number of epochs without a better validation loss after which training stops; None never stops early. The best
-        weights are kept.
-    batch_size : int, "auto" or None, default="auto"
-        Rows of a gradient step. "auto" is 64, or fewer (a power of two) where an epoch would have less than about four
-        steps; None takes all rows at once.
-    validation_fraction : float in [0, 1), default=0.1
-        Share of the rows held out for early stopping where ``fit`` gets no ``validation_data``; 0 watches the training
-        loss instead.
-    device : str, default="auto"
-        "auto" is the GPU where there is one.
-    random_state : int, Generator, RandomState or None, default=None
-        Seed of the split, the weights, the batches and the observations of a reduction.
-    verbose : int, default=0
-        1 shows the progress: a bar on a terminal, lines in scripts and notebooks.
-    callbacks : sequence of callables, default=()
-        Each is called after every epoch with a dict of ``epoch``, ``train_loss``, ``valid_loss`` and ``best_loss``;
-        returning True stops the training.
+    hidden, dropout, batch_norm, standardize, lr, weight_decay, max_epochs, patience
+        As in :class:`MLPRegressor`.
+    batch_size, validation_fraction, device, random_state, verbose, callbacks
+        As in :class:`svnn.SVNNRegressor`.
 
     Attributes
     ----------
@@ -226,16 +198,8 @@ class PCAMLPRegressor(ReducedPerceptron, NetworkRegressor):
         The projection from observations (n, N) to (n, k).
     n_components_ : int
         Number of components, k.
-    module_ : torch.nn.Module
-        The trained network.
-    history_ : dict of lists
-        ``train_loss`` and ``valid_loss`` of every epoch, and ``best_epoch``, from 1.
-    n_iter_ : int
-        Number of epochs trained.
-    n_features_in_ : int
-        Number of features, N.
-    feature_names_in_ : ndarray of shape (N,)
-        Names of the features, where X has named columns.
+    module_, history_, n_iter_, n_features_in_, feature_names_in_
+        As in :class:`MLPRegressor`.
 
     Notes
     -----
@@ -261,82 +225,25 @@ class PCAMLPRegressor(ReducedPerceptron, NetworkRegressor):
 
 
 class PCAMLPClassifier(ReducedPerceptron, NetworkClassifier):
-    r"""Classification with a multilayer perceptron on principal components.
+    """Classification with a multilayer perceptron on principal components.
+
+    The notes of :class:`PCAMLPRegressor` apply.
 
     Parameters
     ----------
-    n_components : int, default=20
-        Number of components, k; the paper searches 10, 20 and 50. Where the training data have fewer nodes or
-        observations, k is their number, with a warning.
-    reduction : {"pca", "kernel", "sparse"}, default="pca"
-        Principal components of the sample covariance; scikit-learn's ``KernelPCA`` with an RBF kernel; or its
-        ``SparsePCA``, whose components have an l1 penalty and which is slow with thousands of nodes.
-    max_observations : int, default=2000
-        The kernel and the sparse reduction are fitted on at most this number of observations, drawn at random: a kernel
-        matrix has the square of their number.
-    hidden : sequence of int, default=(32, 32)
-        Sizes of the hidden layers; the paper searches (32, 32), (256, 128) and (256, 128, 128).
-    dropout : float in [0, 1), default=0.0
-        Share of the values after each layer that are set to zero at random during training.
-    batch_norm : bool, default=True
-        Whether the values after each layer are normalised over the batch.
-    standardize : bool, default=True
-        Whether every feature gets mean 0 and standard deviation 1 in the training rows.
-    lr : float, default=0.01
-        Learning rate of Adam.
-    weight_decay : float, default=1e-5
-        Strength of the penalty on the squares of the weights, as Adam applies it.
-    max_epochs : int or "auto", default="auto"
-        The most epochs to train for; "auto" is 1000.
-    patience : int or None, default=100
-        Number of epochs without a better validation loss after which training stops; None never stops early. The best
-        weights are kept.
-    batch_size : int, "auto" or None, default="auto"
-        Rows of a gradient step. "auto" is 64, or fewer (a power of two) where an epoch would have less than about four
-        steps; None takes all rows at once.
-    validation_fraction : float in [0, 1), default=0.1
-        Share of the rows held out for early stopping where ``fit`` gets no ``validation_data``; 0 watches the training
-        loss instead.
-    device : str, default="auto"
-        "auto" is the GPU where there is one.
-    random_state : int, Generator, RandomState or None, default=None
-        Seed of the split, the weights, the batches and the observations of a reduction.
-    verbose : int, default=0
-        1 shows the progress: a bar on a terminal, lines in scripts and notebooks.
-    callbacks : sequence of callables, default=()
-        Each is called after every epoch with a dict of ``epoch``, ``train_loss``, ``valid_loss`` and ``best_loss``;
-        returning True stops the training.
+    n_components, reduction, max_observations
+        As in :class:`PCAMLPRegressor`.
+    hidden, dropout, batch_norm, standardize, lr, weight_decay, max_epochs, patience
+        As in :class:`MLPRegressor`.
+    batch_size, validation_fraction, device, random_state, verbose, callbacks
+        As in :class:`svnn.SVNNRegressor`.
 
     Attributes
     ----------
     classes_ : ndarray of shape (n_classes,)
         The labels, in order.
-    reduction_ : object with ``transform``
-        The projection from observations (n, N) to (n, k).
-    n_components_ : int
-        Number of components, k.
-    module_ : torch.nn.Module
-        The trained network.
-    history_ : dict of lists
-        ``train_loss`` and ``valid_loss`` of every epoch, and ``best_epoch``, from 1.
-    n_iter_ : int
-        Number of epochs trained.
-    n_features_in_ : int
-        Number of features, N.
-    feature_names_in_ : ndarray of shape (N,)
-        Names of the features, where X has named columns.
-
-    Notes
-    -----
-    This baseline sees the covariance through its leading eigenvectors only. The split, the standardisation, the
-    optimiser and early stopping are those of the S-VNN estimators with ``schedule="constant"``.
-
-    The reduction is of the node axis, :math:`X_k = V_k^\top X` for samples X of shape (N, F): each of the F values of a
-    sample is one observation of the N nodes, as it is for the covariance. With tables (t, N) that is ordinary PCA. It
-    is fitted on standardised training rows, without those held out for early stopping. All projections are divided by
-    one number, their root mean square in training, so that components keep their relative variances; the perceptron
-    sees (k, F) flattened. Sample weights count in the loss and in plain PCA; the other two leave out rows of weight
-    zero.
+    reduction_, n_components_, module_, history_, n_iter_, n_features_in_, feature_names_in_
+        As in :class:`PCAMLPRegressor`.
 
     Examples
     --------

@@ -213,10 +213,8 @@ class PCASVMRegressor(RegressorMixin, PCASVM):
         The leading eigenvectors of the covariance.
     machine_ : sklearn.svm.SVR
         The fitted machine.
-    n_features_in_ : int
-        Number of features, N.
-    feature_names_in_ : ndarray of shape (N,)
-        Names of the features, where X has named columns.
+    n_features_in_, feature_names_in_
+        As in :class:`svnn.SVNNRegressor`.
 
     Notes
     -----
@@ -269,49 +267,29 @@ class PCASVMRegressor(RegressorMixin, PCASVM):
 
 
 class PCASVMClassifier(ClassifierMixin, PCASVM):
-    r"""Classification with an RBF support vector machine on principal components.
+    """Classification with an RBF support vector machine on principal components.
+
+    The notes of :class:`PCASVMRegressor` apply.
 
     Parameters
     ----------
-    n_components : int, default=20
-        Number of components, k; the paper searches 10, 20 and 50. Where the training data have fewer nodes or
-        observations, k is their number, with a warning.
-    covariance : name, estimator or matrix, default="sample"
-        The covariance whose eigenvectors are projected on: a name, an estimator with ``fit`` and ``covariance_``, or a
-        matrix on the scale of the standardised features, as for :class:`svnn.SVNNClassifier`.
-    C : float, default=1.0
-        Penalty of errors against the width of the margin.
+    n_components, covariance, C
+        As in :class:`PCASVMRegressor`.
     class_weight : dict, "balanced" or None, default=None
         Weights of the classes in the loss.
-    standardize : bool, default=True
-        Whether every feature gets mean 0 and standard deviation 1.
-    random_state : int, Generator, RandomState or None, default=None
-        Seed of a stochastic covariance; nothing else is random.
+    standardize, random_state
+        As in :class:`PCASVMRegressor`.
 
     Attributes
     ----------
     classes_ : ndarray of shape (n_classes,)
         The labels, in order.
-    covariance_estimator_ : estimator or None
-        The fitted estimator of the covariance; None where a matrix was given.
-    covariance_ : csr_array or ndarray of shape (N, N)
-        The covariance of the standardised features.
-    components_ : ndarray of shape (n_components, N)
-        The leading eigenvectors of the covariance.
+    covariance_estimator_, covariance_, components_
+        As in :class:`PCASVMRegressor`.
     machine_ : sklearn.svm.SVC
         The fitted machine.
-    n_features_in_ : int
-        Number of features, N.
-    feature_names_in_ : ndarray of shape (N,)
-        Names of the features, where X has named columns.
-
-    Notes
-    -----
-    The paper compares covariance networks with this baseline where the covariance is estimated from few samples. It is
-    fitted on all rows; there are no epochs, hence no early stopping.
-
-    Samples X of shape (N, F) are projected along the node axis, :math:`X_k = V_k^\top X`, and flattened; with tables
-    (t, N) that is ordinary PCA. The columns of :math:`V_k` are the eigenvectors of the k largest eigenvalues.
+    n_features_in_, feature_names_in_
+        As in :class:`PCASVMRegressor`.
 
     Examples
     --------
