@@ -12,7 +12,6 @@ from typing import Any, ClassVar, Self
 import numpy as np
 import torch
 from numpy.typing import ArrayLike
-from sklearn.utils import Tags
 from sklearn.utils.validation import check_is_fitted
 
 from svnn._parameters import check_parameters
@@ -28,7 +27,7 @@ from svnn.estimators._model_file import PathLike
 from svnn.estimators._noise import Noise, learn_noise
 from svnn.estimators._per_sample import PerSample, RowMatrices, check_no_shift
 from svnn.estimators._shift import Shift, learn_shift, shift_on
-from svnn.estimators._summary import network_facts
+from svnn.estimators._summary import Trained, network_facts
 from svnn.estimators._units import Standardizer, Targets, softmax
 from svnn.estimators.training import pick_device, plain_torch
 from svnn.functional._array import generator
@@ -78,13 +77,12 @@ class Fitted:
         return networks_of(self.module)
 
 
-class BaseSVNN(FittedSummary):
+class BaseSVNN(FittedSummary, Trained):
     """Base of :class:`SVNNRegressor` and :class:`SVNNClassifier`: all that does not depend on what is predicted."""
 
     fitted_: Fitted
     shift_: Shift
     n_features_in_: int
-    _are_labels: ClassVar[bool]
     _kept_by_fit: ClassVar = ("fitted_",)  # for warm_start
 
     @at_once
@@ -178,21 +176,6 @@ class BaseSVNN(FittedSummary):
     # -- fitted attributes --------------------------------------------------------------------------
 
     @property
-    def module_(self) -> SVNN | Members:
-        """The trained network, or several of them that predict together."""
-        return self._after_fit("fitted_").module
-
-    @property
-    def history_(self) -> History:
-        """The losses of every epoch."""
-        return self._after_fit("fitted_").history
-
-    @property
-    def n_iter_(self) -> int:
-        """Number of epochs trained."""
-        return len(self.history_["train_loss"])
-
-    @property
     def out_of_fold_(self) -> np.ndarray | None:
         """Predictions for the training rows that were held out of everything; NaN for the others."""
         return self._after_fit("fitted_").out_of_fold
@@ -211,13 +194,6 @@ class BaseSVNN(FittedSummary):
     def operator_(self) -> CovarianceOperator:
         """The shift: what the filters are polynomials of."""
         return self._after_fit("shift_").operator
-
-    def _after_fit(self, name: str) -> Any:
-        """Return a fitted value; before ``fit`` an AttributeError, as for any attribute that is not there."""
-        try:
-            return vars(self)[name]
-        except KeyError:
-            raise AttributeError(f"this {type(self).__name__} is not fitted yet; call fit first.") from None
 
     # -- prediction ---------------------------------------------------------------------------------
 
@@ -394,13 +370,6 @@ class BaseSVNN(FittedSummary):
 
     def _summary(self) -> Mapping[str, str]:
         return network_facts(self) if "fitted_" in vars(self) else {}
-
-    def __sklearn_tags__(self) -> Tags:
-        tags = super().__sklearn_tags__()
-        tags.non_deterministic = self.random_state is None
-        tags.input_tags.three_d_array = True
-        tags.target_tags.multi_output = not self._are_labels
-        return tags
 
 
 def variance_of(outputs: np.ndarray) -> np.ndarray:

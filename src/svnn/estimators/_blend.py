@@ -12,7 +12,6 @@ import numpy as np
 import torch
 from numpy.typing import ArrayLike
 from sklearn.base import ClassifierMixin, RegressorMixin
-from sklearn.utils import Tags
 from sklearn.utils.metaestimators import _BaseComposition
 from sklearn.utils.validation import check_consistent_length, check_is_fitted
 
@@ -43,7 +42,7 @@ from svnn.estimators._model_file import PathLike
 from svnn.estimators._per_sample import check_no_shift
 from svnn.estimators._regressor import SVNNRegressor
 from svnn.estimators._rules import TRAINING
-from svnn.estimators._summary import network_facts
+from svnn.estimators._summary import Labelled, Predictor, network_facts
 from svnn.estimators._units import LabelTargets, NumberTargets, Targets, check_targets
 from svnn.estimators.training import plain_torch
 
@@ -51,7 +50,7 @@ from svnn.estimators.training import plain_torch
 _AGREEMENT_ROWS = 1000
 
 
-class _Blend(FittedSummary, _BaseComposition):
+class _Blend(FittedSummary, Predictor, _BaseComposition):
     """Base of :class:`BlendRegressor` and :class:`BlendClassifier`: all that does not depend on what is predicted."""
 
     _rules: ClassVar[dict[str, Rule]] = {
@@ -60,7 +59,6 @@ class _Blend(FittedSummary, _BaseComposition):
         "random_state": TRAINING["random_state"],
         "verbose": TRAINING["verbose"],
     }
-    _are_labels: ClassVar[bool]
     _network: ClassVar[Any]
     _linear: ClassVar[Any]
 
@@ -254,13 +252,6 @@ class _Blend(FittedSummary, _BaseComposition):
         facts = {} if self.network_part is None else network_facts(self.parts_[self.network_part])
         return {**facts, "blend": "blend: " + blend_in_words(self.blend_)}
 
-    def __sklearn_tags__(self) -> Tags:
-        tags = super().__sklearn_tags__()
-        tags.non_deterministic = self.random_state is None
-        tags.input_tags.three_d_array = True
-        tags.target_tags.multi_output = not self._are_labels
-        return tags
-
 
 class BlendRegressor(RegressorMixin, _Blend):
     """Regression by several models, each with the weight that suits held-out rows best.
@@ -352,7 +343,7 @@ class BlendRegressor(RegressorMixin, _Blend):
         return mean, (np.sqrt(variance) * units.scale).reshape(mean.shape)
 
 
-class BlendClassifier(ClassifierMixin, _Blend):
+class BlendClassifier(ClassifierMixin, Labelled, _Blend):
     """Classification by several models, each with the weight that suits held-out rows best.
 
     The probabilities of the parts are averaged. The parts are as for :class:`BlendRegressor`; "linear" is a shrunk
@@ -421,8 +412,3 @@ class BlendClassifier(ClassifierMixin, _Blend):
         """Return the most probable label of every row."""
         probabilities = self.predict_proba(X, shift=shift, groups=groups)
         return self.fitted_.targets.decode(probabilities)
-
-    @property
-    def classes_(self) -> np.ndarray:
-        """The labels, in order."""
-        return cast(LabelTargets, self.fitted_.targets).classes

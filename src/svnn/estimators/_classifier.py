@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Hashable, Mapping, Sequence
 from dataclasses import replace
-from typing import Self, cast
+from typing import Self
 
 import numpy as np
 from numpy.typing import ArrayLike
@@ -14,11 +14,12 @@ from svnn._types import ColumnLike, CovarianceLike, DataLike, MatrixLike, Random
 from svnn._validation import at_once
 from svnn.estimators._base import BaseSVNN
 from svnn.estimators._rules import SVNN_CLASSIFIER
-from svnn.estimators._units import LabelTargets, check_targets, softmax
+from svnn.estimators._summary import Labelled
+from svnn.estimators._units import check_targets, softmax
 from svnn.estimators.training import Callback, plain_torch
 
 
-class SVNNClassifier(ClassifierMixin, BaseSVNN):
+class SVNNClassifier(ClassifierMixin, Labelled, BaseSVNN):
     """Classification with a sparse covariance neural network.
 
     Two or more classes, labels of any type. Estimates the covariance of the features, sparsifies it, and trains
@@ -220,11 +221,6 @@ class SVNNClassifier(ClassifierMixin, BaseSVNN):
         self.random_state = random_state
         self.verbose = verbose
         self.callbacks = callbacks
-
-    @property
-    def classes_(self) -> np.ndarray:
-        """The labels, in order."""
-        return cast(LabelTargets, self._after_fit("fitted_").targets).classes
 
     @at_once
     @plain_torch()

@@ -7,8 +7,7 @@ from dataclasses import dataclass, replace
 from typing import Any, ClassVar, NamedTuple, Self, cast
 
 import numpy as np
-from sklearn.base import BaseEstimator, ClassifierMixin, RegressorMixin
-from sklearn.utils import Tags
+from sklearn.base import ClassifierMixin, RegressorMixin
 from sklearn.utils.validation import check_is_fitted
 
 from svnn._parameters import Rule, boolean, check_parameters, class_weights, integer, number, seed
@@ -17,7 +16,8 @@ from svnn._validation import at_once
 from svnn.estimators._blend_weights import sharpness
 from svnn.estimators._closed_form import Linear, discriminants, gram_matrix, ridge, strongest, updated_linear
 from svnn.estimators._data import Data, Rows, check_signals, more_rows, prepare
-from svnn.estimators._units import LabelTargets, NumberTargets, Standardizer, Targets, softmax
+from svnn.estimators._summary import Labelled, Predictor
+from svnn.estimators._units import NumberTargets, Standardizer, Targets, softmax
 from svnn.functional._array import generator
 
 #: Rows or values of a row, whichever are fewer, and values of the table, up to which a linear model is found within
@@ -67,37 +67,30 @@ class _OutOfFold(NamedTuple):
     places: np.ndarray | None  # None for rows that the caller gave apart
 
 
-class _LinearModel(BaseEstimator):
+class _LinearModel(Predictor):
     """What both linear models share: check, standardise, fit, choose by held-out rows, update."""
 
-    _are_labels: ClassVar[bool]
-
+    _rules: ClassVar[dict[str, Rule]] = {
+        "standardize": boolean(),
+        "validation_fraction": number(0, 1),
+        "folds": integer(1),
+        "random_state": seed(),
+    }
     fitted_: LinearFitted
     out_of_fold_: np.ndarray | None
 
-    def _fit(
-        self,
-        X: DataLike,
-        y: ColumnLike,
-        sample_weight: ColumnLike | None,
-        groups: ColumnLike | None = None,
-        validation_data: tuple[DataLike, ColumnLike] | None = None,
-        classes: ColumnLike | None = None,
+    @at_once
+    def fit(
+        self, X: DataLike, y: ColumnLike, sample_weight: Any = None, *, groups: Any = None, validation_data: Any = None
     ) -> Self:
+        """Fit the model, as :meth:`svnn.SVNNRegressor.fit`; with ``validation_data`` no rows are held out."""
+        return self._fit(X, y, sample_weight, groups=groups, validation_data=validation_data)
+
+    def _fit(self, X: DataLike, y: ColumnLike, sample_weight: ColumnLike | None, **given: Any) -> Self:
         model: Any = self
         check_parameters(self)
-        data = prepare(
-            self,
-            X,
-            y,
-            sample_weight,
-            seed=int(generator(model.random_state).integers(2**31)),
-            are_labels=self._are_labels,
-            validation_data=validation_data,
-            groups=groups,
-            classes=classes,
-            n_folds=int(model.folds),
-        )
+        state, n_folds = int(generator(model.random_state).integers(2**31)), int(model.folds)
+        data = prepare(self, X, y, sample_weight, seed=state, are_labels=self._are_labels, n_folds=n_folds, **given)
         rows, n_outputs = data.training, data.targets.n_outputs
         models = self._models(rows, n_outputs)
         held = self._held_out(data, models)
@@ -165,8 +158,17 @@ class _LinearModel(BaseEstimator):
         Z = self.fitted_.standardizer(check_signals(self, X, self.fitted_.n_values))
         return self.fitted_.linear(_flat(Z))
 
-    def _update(self, X: DataLike, y: ColumnLike, sample_weight: ColumnLike | None) -> Self:
-        """Update a fitted model by new rows."""
+    def predict(self, X: DataLike) -> np.ndarray:
+        """Return the predicted targets, of shape (t,) or (t, n_outputs) as ``y`` had in ``fit``, or labels."""
+        outputs = self._outputs(X)
+        return self.fitted_.targets.decode(outputs)
+
+    def _update(
+        self, X: DataLike, y: ColumnLike, sample_weight: ColumnLike | None, classes: ColumnLike | None = None
+    ) -> Self:
+        """Fit the model in the first call; then update it by new rows."""
+        if not hasattr(self, "fitted_"):
+            return self._fit(X, y, sample_weight, classes=classes)
         check_parameters(self)
         fitted = self.fitted_
         if fitted.gram is None:
@@ -187,8 +189,8 @@ class _LinearModel(BaseEstimator):
         self.fitted_ = replace(fitted, weight=A, bias=b, gram=gram, unseen=unseen)
         return self
 
-    def _in_units_of_y(self) -> tuple[np.ndarray, np.ndarray]:
-        """Return the coefficients (n_outputs, N F) and intercepts (n_outputs,) for X and y in their own units."""
+    def _in_units_of_y(self) -> tuple[np.ndarray, Any]:
+        """Return the coefficients and intercepts for X and y in their own units."""
         fitted = self.fitted_
         shape = (self.n_features_in_, fitted.n_values)
         mean, scale = (
@@ -196,16 +198,20 @@ class _LinearModel(BaseEstimator):
         )
         A = fitted.weight / scale
         b = fitted.bias - A @ mean
-        if isinstance(fitted.targets, NumberTargets):
-            units = fitted.targets.standardizer
-            A, b = A * np.reshape(units.scale, (-1, 1)), units.inverse(b)
-        return A, b
+        if not isinstance(fitted.targets, NumberTargets):
+            return A, b
+        units, of_y = fitted.targets.standardizer, fitted.targets.shape
+        return (A * np.reshape(units.scale, (-1, 1))).reshape(*of_y, -1), units.inverse(b).reshape(of_y)[()]
 
-    def __sklearn_tags__(self) -> Tags:
-        tags = super().__sklearn_tags__()
-        tags.input_tags.three_d_array = True
-        tags.target_tags.multi_output = not self._are_labels
-        return tags
+    @property
+    def coef_(self) -> np.ndarray:
+        """Coefficients of the features, for predictions or logits."""
+        return self._in_units_of_y()[0]
+
+    @property
+    def intercept_(self) -> Any:
+        """Predictions, or logits, where all features are zero."""
+        return self._in_units_of_y()[1]
 
 
 class LinearRegressor(RegressorMixin, _LinearModel):
@@ -216,7 +222,7 @@ class LinearRegressor(RegressorMixin, _LinearModel):
     standardize : bool, default=True
         Whether features and targets get mean 0 and standard deviation 1 in the training rows.
     validation_fraction : float in [0, 1), default=0.1
-        Share of the rows that is held out at a time for ``out_of_fold_``; 0 holds none out.
+        Share of the rows that is held out at a time; 0 holds none out. A discriminant is then shrunk to the identity.
     folds : int, default=4
         Number of sets of rows that are held out, at most.
     random_state : int, Generator, RandomState or None, default=None
@@ -224,15 +230,14 @@ class LinearRegressor(RegressorMixin, _LinearModel):
 
     Attributes
     ----------
-    coef_ : ndarray of shape (N F,) or (n_outputs, N F)
-    intercept_ : float or ndarray of shape (n_outputs,)
-    out_of_fold_ : ndarray of the shape of y, or None
-        Predictions of the held-out rows by models of the other rows; NaN for rows that were not held out.
+    coef_ : ndarray of shape (N F,), (n_outputs, N F) or (n_classes, N F)
+    intercept_ : float or ndarray of shape (n_outputs,) or (n_classes,)
+    out_of_fold_ : ndarray of the shape of y, or (t, n_classes), or None
+        Predictions, or probabilities, of held-out rows by models of the other rows; NaN for rows not held out.
     fitted_ : LinearFitted
         The same in standardised units.
-    n_features_in_ : int
-    feature_names_in_ : ndarray of shape (N,)
-        Only where X has named columns.
+    n_features_in_, feature_names_in_
+        As in :class:`svnn.SVNNRegressor`.
 
     Examples
     --------
@@ -247,12 +252,6 @@ class LinearRegressor(RegressorMixin, _LinearModel):
     """
 
     _are_labels = False
-    _rules: ClassVar[dict[str, Rule]] = {
-        "standardize": boolean(),
-        "validation_fraction": number(0, 1),
-        "folds": integer(1),
-        "random_state": seed(),
-    }
 
     def __init__(
         self,
@@ -268,90 +267,29 @@ class LinearRegressor(RegressorMixin, _LinearModel):
         self.random_state = random_state
 
     @at_once
-    def fit(
-        self,
-        X: DataLike,
-        y: ColumnLike,
-        sample_weight: ColumnLike | None = None,
-        *,
-        groups: ColumnLike | None = None,
-        validation_data: tuple[DataLike, ColumnLike] | None = None,
-    ) -> Self:
-        """Fit the model.
-
-        Parameters
-        ----------
-        X : array or data frame of shape (t, N) or (t, N, F)
-        y : array of shape (t,) or (t, n_outputs)
-        sample_weight : array of shape (t,), optional
-            Only ratios count.
-        groups : array of shape (t,), optional
-            Rows of one group are held out together.
-        validation_data : tuple (X, y), optional
-            With it no rows are held out.
-
-        Returns
-        -------
-        self
-        """
-        return self._fit(X, y, sample_weight, groups, validation_data)
-
-    @at_once
     def partial_fit(self, X: DataLike, y: ColumnLike, sample_weight: ColumnLike | None = None) -> Self:
-        """Update the model by recursive least squares; the first call is :meth:`fit`.
-
-        Means and scales of the standardisation stay those of the first call.
-        """
-        return self._update(X, y, sample_weight) if hasattr(self, "fitted_") else self._fit(X, y, sample_weight)
-
-    def predict(self, X: DataLike) -> np.ndarray:
-        """Return the predicted targets, of shape (t,) or (t, n_outputs) as ``y`` had in ``fit``."""
-        outputs = self._outputs(X)
-        return self.fitted_.targets.decode(outputs)
-
-    @property
-    def coef_(self) -> np.ndarray:
-        """Coefficients of the features."""
-        targets = cast(NumberTargets, self.fitted_.targets)
-        return self._in_units_of_y()[0].reshape(*targets.shape, -1)
-
-    @property
-    def intercept_(self) -> Any:
-        """Predictions where all features are zero."""
-        targets = cast(NumberTargets, self.fitted_.targets)
-        return self._in_units_of_y()[1].reshape(targets.shape)[()]
+        """Update the model by recursive least squares, in the units of the first call, which is :meth:`fit`."""
+        return self._update(X, y, sample_weight)
 
 
-class LinearClassifier(ClassifierMixin, _LinearModel):
+class LinearClassifier(ClassifierMixin, Labelled, _LinearModel):
     """Linear discriminant analysis whose covariance within classes is shrunk by as much as suits held-out rows.
 
     Parameters
     ----------
-    standardize : bool, default=True
-        Whether features get mean 0 and standard deviation 1 in the training rows.
-    validation_fraction : float in [0, 1), default=0.1
-        Share of the rows that is held out at a time; 0 holds none out, and shrinks all the way to the identity.
-    folds : int, default=4
-        Number of sets of rows that are held out, at most.
+    standardize, validation_fraction, folds
+        As in :class:`LinearRegressor`.
     class_weight : dict, "balanced" or None, default=None
         Weights of the classes.
-    random_state : int, Generator, RandomState or None, default=None
-        Seed of the held-out sets. S-VNNs with the same integer hold out the same rows.
+    random_state
+        As in :class:`LinearRegressor`.
 
     Attributes
     ----------
     classes_ : ndarray of shape (n_classes,)
         The labels, in order.
-    coef_ : ndarray of shape (n_classes, N F)
-        Coefficients of the logits.
-    intercept_ : ndarray of shape (n_classes,)
-    out_of_fold_ : ndarray of shape (t, n_classes) or None
-        Probabilities of the held-out rows by models of the other rows; NaN for rows that were not held out.
-    fitted_ : LinearFitted
-        The same in standardised units.
-    n_features_in_ : int
-    feature_names_in_ : ndarray of shape (N,)
-        Only where X has named columns.
+    coef_, intercept_, out_of_fold_, fitted_, n_features_in_, feature_names_in_
+        As in :class:`LinearRegressor`.
 
     Examples
     --------
@@ -363,7 +301,7 @@ class LinearClassifier(ClassifierMixin, _LinearModel):
     """
 
     _are_labels = True
-    _rules: ClassVar[dict[str, Rule]] = {**LinearRegressor._rules, "class_weight": class_weights()}
+    _rules: ClassVar[dict[str, Rule]] = {**_LinearModel._rules, "class_weight": class_weights()}
 
     def __init__(
         self,
@@ -381,33 +319,11 @@ class LinearClassifier(ClassifierMixin, _LinearModel):
         self.random_state = random_state
 
     @at_once
-    def fit(
-        self,
-        X: DataLike,
-        y: ColumnLike,
-        sample_weight: ColumnLike | None = None,
-        *,
-        groups: ColumnLike | None = None,
-        validation_data: tuple[DataLike, ColumnLike] | None = None,
-    ) -> Self:
-        """Fit the model; as :meth:`LinearRegressor.fit`, but rows of ``validation_data`` choose the shrinkage."""
-        return self._fit(X, y, sample_weight, groups, validation_data)
-
-    @at_once
     def partial_fit(
-        self,
-        X: DataLike,
-        y: ColumnLike,
-        classes: ColumnLike | None = None,
-        sample_weight: ColumnLike | None = None,
+        self, X: DataLike, y: ColumnLike, classes: ColumnLike | None = None, sample_weight: ColumnLike | None = None
     ) -> Self:
-        """Update the model by new rows and the moments of earlier ones; the first call is :meth:`fit`.
-
-        ``classes`` names all labels that will ever come, in the first call; by default those of its ``y``.
-        """
-        if not hasattr(self, "fitted_"):
-            return self._fit(X, y, sample_weight, classes=classes)
-        return self._update(X, y, sample_weight)
+        """Update the model by new rows and the moments of earlier ones; as :meth:`svnn.SVNNClassifier.partial_fit`."""
+        return self._update(X, y, sample_weight, classes)
 
     def _choice(self, models: list[Linear], held: _OutOfFold | None) -> tuple[int, float]:
         if held is None:
@@ -419,26 +335,6 @@ class LinearClassifier(ClassifierMixin, _LinearModel):
     def predict_proba(self, X: DataLike) -> np.ndarray:
         """Return the probabilities of the classes, of shape (t, n_classes), in the order of ``classes_``."""
         return softmax(self._outputs(X))
-
-    def predict(self, X: DataLike) -> np.ndarray:
-        """Return the most probable label of every row."""
-        outputs = self._outputs(X)
-        return self.fitted_.targets.decode(outputs)
-
-    @property
-    def classes_(self) -> np.ndarray:
-        """The labels, in order."""
-        return cast(LabelTargets, self.fitted_.targets).classes
-
-    @property
-    def coef_(self) -> np.ndarray:
-        """Coefficients of the logits."""
-        return self._in_units_of_y()[0]
-
-    @property
-    def intercept_(self) -> np.ndarray:
-        """Logits where all features are zero."""
-        return self._in_units_of_y()[1]
 
 
 def _flat(signals: np.ndarray) -> np.ndarray:

@@ -20,6 +20,8 @@ from svnn.operators._operator import batch_product
 #: by a dense matrix, and the CSR pass on signals that fit the cache of a core or do not.
 _MIXING, _PRODUCT, _SHIFT, _CSR_PASS, _FAR_CSR_PASS = 150e9, 220e9, 190e9, 105e9, 40e9
 _CACHE_BYTES = 2**20
+#: Bytes per second at which a matrix is read that fits no cache: what a dense shift of a few signals takes.
+_MEMORY = 20e9
 #: Seconds that a row of a CSR pass takes for 64 values, besides its entries, on both cores: writing and reading again.
 _ROW = 30e-9
 #: A matrix of this size is multiplied at half of the full rate.
@@ -50,7 +52,8 @@ def bank_seconds(way: str, n: int, nnz: int, batch: int, n_in: int, n_out: int, 
     size = n / (n + _HALF_RATE)
     if way == "eigenbasis":
         return mixing + 2 * batch * n * n * (n_in + n_out) / (_PRODUCT * size) if n <= EIGENBASIS_LIMIT else math.inf
-    return (order + 1) * mixing + order * 2 * n * n * batch * narrow / (_SHIFT * size)
+    shift = max(2 * n * n * batch * narrow / (_SHIFT * size), (4 * n * n - _CACHE_BYTES) / _MEMORY)
+    return (order + 1) * mixing + order * shift
 
 
 class Eigenbasis(NamedTuple):

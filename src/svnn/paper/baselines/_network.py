@@ -6,24 +6,24 @@ import copy
 from abc import ABC, abstractmethod
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
-from typing import Any, ClassVar, Self, cast
+from typing import Any, ClassVar, Self
 
 import numpy as np
 import torch
-from sklearn.base import BaseEstimator, ClassifierMixin, RegressorMixin
-from sklearn.utils import Tags
+from sklearn.base import ClassifierMixin, RegressorMixin
 from sklearn.utils.validation import check_is_fitted
 from torch import Tensor, nn
 
 from svnn._parameters import Rule, check_parameters
-from svnn._types import ColumnLike, DataLike, RandomState
+from svnn._types import ColumnLike, DataLike
 from svnn._validation import at_once
 from svnn.estimators._data import Data, Rows, check_signals, prepare
 from svnn.estimators._fingerprint import fingerprint
 from svnn.estimators._history import History
 from svnn.estimators._progress_bar import progress_bar
+from svnn.estimators._summary import Labelled, Predictor, Trained
 from svnn.estimators._trainers import batch_of, batches, loss_of, optimiser_of
-from svnn.estimators._units import LabelTargets, Standardizer, Targets, softmax
+from svnn.estimators._units import Standardizer, Targets, softmax
 from svnn.estimators.training import (
     ModuleTrainer,
     Shifts,
@@ -75,15 +75,48 @@ class Fitted:
     graph: Tensor | None = None
 
 
-class NetworkBaseline(BaseEstimator, ABC):
+class Baseline(Predictor, ABC):
+    """Base of all baselines: what ``fit`` takes."""
+
+    _rules: ClassVar[Mapping[str, Rule]]
+
+    @at_once
+    @plain_torch()
+    def fit(
+        self, X: DataLike, y: ColumnLike, sample_weight: Any = None, *, validation_data: Any = None, groups: Any = None
+    ) -> Self:
+        """Fit the model to the rows of ``X``; PCA-SVMs, which have no epochs, use no validation data and no groups.
+
+        Parameters
+        ----------
+        X : array or data frame of shape (t, N) or (t, N, F)
+        y : array of shape (t,), or (t, n_outputs) for regression by networks
+        sample_weight : array of shape (t,), optional
+            Weights of the samples. Only their ratios count.
+        validation_data : tuple (X, y), optional
+            Data for early stopping. By default ``validation_fraction`` of the rows are held out.
+        groups : array of shape (t,), optional
+            Rows of one group (a subject, say) never fall on both sides of that split.
+
+        Returns
+        -------
+        self
+        """
+        check_parameters(self)
+        seed = int(generator(self.random_state).integers(2**31))
+        return self._fit(X, y, sample_weight, seed, validation_data=validation_data, groups=groups)
+
+    @abstractmethod
+    def _fit(self, X: DataLike, y: ColumnLike, sample_weight: ColumnLike | None, seed: int, **given: Any) -> Self:
+        """Learn from the rows with a seed."""
+
+
+class NetworkBaseline(Trained, Baseline):
     """Base of the baselines that train a network: all that does not depend on what is predicted."""
 
     fitted_: Fitted
     device: str
-    random_state: RandomState
     verbose: int
-    _are_labels: ClassVar[bool]
-    _rules: ClassVar[Mapping[str, Rule]]
     #: Plain Adam, as in the paper.
     schedule = "constant"
 
@@ -99,37 +132,8 @@ class NetworkBaseline(BaseEstimator, ABC):
     def _build(self, n_nodes: int, n_values: int, n_outputs: int) -> nn.Module:
         """Return the network; its ``forward`` and ``embed`` take signals (t, N, F) and a graph."""
 
-    @at_once
-    @plain_torch()
-    def fit(
-        self,
-        X: DataLike,
-        y: ColumnLike,
-        sample_weight: ColumnLike | None = None,
-        *,
-        validation_data: tuple[DataLike, ColumnLike] | None = None,
-        groups: ColumnLike | None = None,
-    ) -> Self:
-        """Train the network.
-
-        Parameters
-        ----------
-        X : array or data frame of shape (t, N) or (t, N, F)
-        y : array of shape (t,), or (t, n_outputs) for regression
-        sample_weight : array of shape (t,), optional
-            Weights of the samples in the loss. Only their ratios count.
-        validation_data : tuple (X, y), optional
-            Data for early stopping. By default ``validation_fraction`` of the rows are held out.
-        groups : array of shape (t,), optional
-            Rows of one group (a subject, say) never fall on both sides of that split.
-
-        Returns
-        -------
-        self
-        """
-        check_parameters(self)
-        seed, device = int(generator(self.random_state).integers(2**31)), pick_device(self.device)
-        given: dict[str, Any] = {"validation_data": validation_data, "groups": groups}
+    def _fit(self, X: DataLike, y: ColumnLike, sample_weight: ColumnLike | None, seed: int, **given: Any) -> Self:
+        device = pick_device(self.device)
         data = prepare(self, X, y, sample_weight, seed=seed, are_labels=self._are_labels, **given)
         projection = self._projection(data, seed)
         if projection is not None:
@@ -152,21 +156,6 @@ class NetworkBaseline(BaseEstimator, ABC):
         self.fitted_ = Fitted(network, data.standardizer, data.targets, data.n_values, history, projection, graph)
         return self
 
-    @property
-    def module_(self) -> nn.Module:
-        """The trained network."""
-        return self.fitted_.module
-
-    @property
-    def history_(self) -> History:
-        """The losses of every epoch."""
-        return self.fitted_.history
-
-    @property
-    def n_iter_(self) -> int:
-        """Number of epochs trained."""
-        return len(self.history_["train_loss"])
-
     @plain_torch()
     def _outputs(self, X: DataLike, embed: bool = False) -> np.ndarray:
         """Return the outputs of the network (t, n_outputs), or the embeddings, for every row of ``X``."""
@@ -188,13 +177,6 @@ class NetworkBaseline(BaseEstimator, ABC):
         """Return the last hidden layer: (t, hidden[-1]), or (t, N, hidden[-1]) where every node has its own."""
         return self._outputs(X, embed=True)
 
-    def __sklearn_tags__(self) -> Tags:
-        tags = super().__sklearn_tags__()
-        tags.non_deterministic = self.random_state is None
-        tags.input_tags.three_d_array = True
-        tags.target_tags.multi_output = not self._are_labels
-        return tags
-
 
 def _projected(rows: Rows, projection: Any) -> Rows:
     return rows._replace(signals=projection(rows.signals))
@@ -212,15 +194,10 @@ class NetworkRegressor(RegressorMixin, NetworkBaseline):
         return self.fitted_.targets.decode(outputs)
 
 
-class NetworkClassifier(ClassifierMixin, NetworkBaseline):
+class NetworkClassifier(ClassifierMixin, Labelled, NetworkBaseline):
     """A network for labels, trained on the cross-entropy."""
 
     _are_labels = True
-
-    @property
-    def classes_(self) -> np.ndarray:
-        """The labels, in order."""
-        return cast(LabelTargets, self.fitted_.targets).classes
 
     def predict_proba(self, X: DataLike) -> np.ndarray:
         """Return the probabilities of the classes, of shape (t, n_classes), in the order of ``classes_``."""

@@ -3,29 +3,29 @@
 from __future__ import annotations
 
 import copy
-from abc import ABC, abstractmethod
+from abc import abstractmethod
 from collections.abc import Hashable, Mapping
 from dataclasses import dataclass, replace
-from typing import ClassVar, Self, cast
+from typing import Any, ClassVar, Self, cast
 
 import numpy as np
-from sklearn.base import BaseEstimator, ClassifierMixin, RegressorMixin
+from sklearn.base import ClassifierMixin, RegressorMixin
 from sklearn.svm import SVC, SVR
 from sklearn.utils import Tags
 from sklearn.utils.validation import check_is_fitted
 
-from svnn._parameters import Rule, anything, boolean, check_parameters, class_weights, integer, number, seed
+from svnn._parameters import Rule, anything, boolean, class_weights, integer, number, seed
 from svnn._types import ColumnLike, CovarianceLike, DataLike, HasCovariance, Matrix, MatrixLike, RandomState
-from svnn._validation import at_once
 from svnn.covariance._resolve import fit_covariance, resolve
 from svnn.estimators._data import check_signals, prepare
 from svnn.estimators._per_sample import given_matrix
 from svnn.estimators._shift import known_covariance, plain_covariance
-from svnn.estimators._units import LabelTargets, Standardizer, Targets, check_targets
+from svnn.estimators._summary import Labelled
+from svnn.estimators._units import Standardizer, Targets, check_targets
 from svnn.estimators.training import plain_torch
-from svnn.functional._array import generator
 from svnn.functional.spectrum import align_signs, leading_eigenvectors
 from svnn.operators import as_operator
+from svnn.paper.baselines._network import Baseline
 from svnn.paper.baselines._pca_mlp import PrincipalComponents, possible_components, reduce_nodes
 
 
@@ -42,15 +42,13 @@ class Fitted:
     machine: SVC | SVR
 
 
-class PCASVM(BaseEstimator, ABC):
+class PCASVM(Baseline):
     """What the support vector machines on principal components share, whatever they predict."""
 
     fitted_: Fitted
     n_features_in_: int
     n_components: int
     covariance: CovarianceLike | MatrixLike
-    random_state: RandomState
-    _are_labels: ClassVar[bool]
     _rules: ClassVar[Mapping[str, Rule]] = {
         "n_components": integer(1),
         "covariance": anything("name, estimator or matrix"),
@@ -65,40 +63,13 @@ class PCASVM(BaseEstimator, ABC):
     def _machine(self) -> SVC | SVR:
         """Return the unfitted support vector machine."""
 
-    @at_once
-    @plain_torch()
-    def fit(
-        self,
-        X: DataLike,
-        y: ColumnLike,
-        sample_weight: ColumnLike | None = None,
-        *,
-        validation_data: tuple[DataLike, ColumnLike] | None = None,
-        groups: ColumnLike | None = None,
-    ) -> Self:
-        """Estimate the covariance of ``X``, project on its leading eigenvectors and fit the machine.
-
-        Parameters
-        ----------
-        X : array or data frame of shape (t, N) or (t, N, F)
-        y : array of shape (t,)
-        sample_weight : array of shape (t,), optional
-            Weights of the samples in the machine, and in the covariance where that is one of svnn's own estimators.
-        validation_data, groups : optional
-            Taken so that all estimators can be called alike, and not used: there is no early stopping.
-
-        Returns
-        -------
-        self
-        """
-        check_parameters(self)
-        draw = int(generator(self.random_state).integers(2**31))
+    def _fit(self, X: DataLike, y: ColumnLike, sample_weight: ColumnLike | None, seed: int, **given: Any) -> Self:
         y = check_targets(y, self._are_labels, multi_output=False)
-        data = prepare(self, X, y, sample_weight, seed=draw, are_labels=self._are_labels)
+        data = prepare(self, X, y, sample_weight, seed=seed, are_labels=self._are_labels)
         Z, weight, limits = data.training.signals, data.given_weight, {"nodes": data.n_nodes}
         estimator, matrix = None, given_matrix(self.covariance)
         if matrix is None:
-            estimator = fit_covariance(resolve(cast(CovarianceLike, self.covariance), draw), Z, weight)
+            estimator = fit_covariance(resolve(cast(CovarianceLike, self.covariance), seed), Z, weight)
             matrix = estimator.covariance_
             limits["observations"] = Z.shape[0] * Z.shape[2]
         covariance = self._checked(matrix)
@@ -177,7 +148,7 @@ class PCASVM(BaseEstimator, ABC):
 
     def __sklearn_tags__(self) -> Tags:
         tags = super().__sklearn_tags__()
-        tags.input_tags.three_d_array = True
+        tags.non_deterministic = tags.target_tags.multi_output = False
         return tags
 
 
@@ -266,7 +237,7 @@ class PCASVMRegressor(RegressorMixin, PCASVM):
         return self.fitted_.targets.decode(self.machine_.predict(inputs)[:, None])
 
 
-class PCASVMClassifier(ClassifierMixin, PCASVM):
+class PCASVMClassifier(ClassifierMixin, Labelled, PCASVM):
     """Classification with an RBF support vector machine on principal components.
 
     The notes of :class:`PCASVMRegressor` apply.
@@ -319,11 +290,6 @@ class PCASVMClassifier(ClassifierMixin, PCASVM):
         self.class_weight = class_weight
         self.standardize = standardize
         self.random_state = random_state
-
-    @property
-    def classes_(self) -> np.ndarray:
-        """The labels, in order."""
-        return cast(LabelTargets, self.fitted_.targets).classes
 
     def _machine(self) -> SVC:
         return SVC(C=self.C, class_weight=self.class_weight)
