@@ -5,7 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Any
 
-from plot import INK, plain_axes
+from plot import INK, plain_axes, save
 
 COLOURS = {"ours": "#c1272d", "numpy": "#444444", "Dask": "#1f6fb4", "deepgraph": "#7a5195", "CorALS": "#2f8f5b"}
 
@@ -33,15 +33,12 @@ def draw(rows: list[dict[str, Any]], path: Path) -> Path:
         for axis, (of, key, title) in zip(axes.flat, panels, strict=True):
             _panel(axis, of, key, title)
         figure.legend(*axes.flat[0].get_legend_handles_labels(), loc="outside lower center", ncols=5, frameon=False)
-        figure.suptitle(
+        save(
+            figure,
             f"Correlation graphs of N features, {samples} samples, two threads; a cross is where a limit was passed",
-            x=0.01,
-            ha="left",
-            fontsize=12,
+            path,
+            dpi=130,
         )
-        path.parent.mkdir(parents=True, exist_ok=True)
-        figure.savefig(path, dpi=130)
-        plt.close(figure)
     return path
 
 

@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import Any
 
 from _ranks import alike
-from plot import COLOURS, INK
+from plot import COLOURS, INK, save
 
 #: Room above the line of ranks, and between two names, in rows.
 TOP, STEP = 1.5, 0.62
@@ -44,10 +44,7 @@ def draw(places: dict[str, float], difference: float, tables: int, path: Path) -
         title = (
             f"Mean ranks over {tables} tables: 1 is the best; bars join those that cannot be told apart (Nemenyi, 5 %)"
         )
-        figure.suptitle(title, x=0.01, ha="left", fontsize=11)
-        path.parent.mkdir(parents=True, exist_ok=True)
-        figure.savefig(path, dpi=150)
-        plt.close(figure)
+        save(figure, title, path, size=11)
     return path
 
 

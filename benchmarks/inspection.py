@@ -25,7 +25,7 @@ from typing import Any
 
 import numpy as np
 from _inspection_plot import draw
-from _measure import markdown
+from _measure import markdown, write_rows
 from sklearn.inspection import permutation_importance
 from sklearn.metrics import roc_auc_score
 
@@ -137,11 +137,7 @@ def run(path: Path, seeds: range, only: str = "", **changes: Any) -> None:
         rows += [{**row, "seconds": f"{row['seconds']:.2g}"} for row in found]
         print(*rows[-len(found) :], sep="\n", flush=True)
     rows.sort(key=lambda row: (*KINDS, *REAL).index(row["data"]))
-    path.parent.mkdir(parents=True, exist_ok=True)
-    with path.open("w", newline="", encoding="utf-8") as file:
-        writer = csv.DictWriter(file, COLUMNS, lineterminator="\n")
-        writer.writeheader()
-        writer.writerows(rows)
+    write_rows(path, COLUMNS, rows)
     print("written:", path)
 
 

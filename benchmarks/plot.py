@@ -34,17 +34,23 @@ def draw(result: dict[str, Any], path: Path) -> Path:
         )
         for axis, (curve, unit, x, title, y) in zip(axes, panels, strict=True):
             _panel(axis, curve["x"], curve[unit], title, x, y)
-        figure.suptitle(
+        save(
+            figure,
             f"Forward + backward of one covariance filter: {result['batch']} samples, "
             f"{result['features']} → 32 features, K = 3, float32, CPU",
-            x=0.01,
-            ha="left",
-            fontsize=12,
+            path,
         )
-        path.parent.mkdir(parents=True, exist_ok=True)
-        figure.savefig(path, dpi=150)
-        plt.close(figure)
     return path
+
+
+def save(figure: Any, title: str, path: Path, dpi: int = 150, size: int = 12) -> None:
+    """Write a figure with a title at its left, and close it."""
+    import matplotlib.pyplot as plt
+
+    figure.suptitle(title, x=0.01, ha="left", fontsize=size)
+    path.parent.mkdir(parents=True, exist_ok=True)
+    figure.savefig(path, dpi=dpi)
+    plt.close(figure)
 
 
 def _panel(axis: Any, xs: list[float], curves: dict[str, list[float | None]], title: str, x: str, y: str) -> None:

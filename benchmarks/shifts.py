@@ -16,27 +16,17 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 import numpy as np
-from _measure import markdown
+from _measure import markdown, write_rows
 from sklearn.base import clone
 from threadpoolctl import threadpool_limits
 
-from svnn.covariance import (
-    Banding,
-    FactorThreshold,
-    HardThreshold,
-    HuberCovariance,
-    SampleCovariance,
-    SignificantEdges,
-    Spectral,
-    Tapering,
-    TylerCovariance,
-)
+from svnn import covariance as cov
 
 RESULTS = Path(__file__).parents[1] / "docs" / "results" / "shifts.csv"
 COLUMNS = ("data", "samples", "features", "score", "estimator", "seed", "value")
 FIRST_SEED, DRAWS, EDGE_DRAWS = 15000, 20, 200
-HARD = {"hard": HardThreshold(), "hard, tau by cross-validation": HardThreshold(tau="cv", random_state=0)}
-RANKS = {kind: HardThreshold(correlation=kind) for kind in ("spearman", "kendall", "biweight")}
+HARD = {"hard": cov.HardThreshold(), "hard, tau by cross-validation": cov.HardThreshold(tau="cv", random_state=0)}
+RANKS = {kind: cov.HardThreshold(correlation=kind) for kind in ("spearman", "kendall", "biweight")}
 #: The level of the tests whose false edges are counted, and the size of the data whose fits are timed.
 ALPHA, COST = 0.1, (500, 1000)
 
@@ -140,27 +130,31 @@ def spiked(rng: np.random.Generator) -> tuple[np.ndarray, np.ndarray]:
 
 CASES = {
     "heavy tails (t with 2 degrees of freedom)": Case(
-        heavy_tails, RANKS | {"tyler": TylerCovariance(), "base=tyler": HardThreshold(base="tyler")}
+        heavy_tails, RANKS | {"tyler": cov.TylerCovariance(), "base=tyler": cov.HardThreshold(base="tyler")}
     ),
     "one value in fifty is wrong": Case(bad_cells, RANKS),
     "one row in twenty is wrong": Case(
         bad_rows,
         {
-            "tyler": TylerCovariance(),
-            "huber": HuberCovariance(),
-            "base=tyler": HardThreshold(base="tyler"),
-            "base=huber": HardThreshold(base="huber"),
+            "tyler": cov.TylerCovariance(),
+            "huber": cov.HuberCovariance(),
+            "base=tyler": cov.HardThreshold(base="tyler"),
+            "base=huber": cov.HardThreshold(base="huber"),
         },
     ),
     "skewed columns": Case(skewed, {kind: RANKS[kind] for kind in ("spearman", "kendall")}),
-    "three factors and a sparse rest": Case(three_factors, {"factors": FactorThreshold()}),
-    "drift": Case(drift, {"halflife=60": HardThreshold(halflife=60)}),
-    "columns in order": Case(in_order, {"banding": Banding(random_state=0), "tapering": Tapering(random_state=0)}),
-    "planted edges": Case(planted_edges, {"significant": SignificantEdges()}, "edges"),
-    "a chain, t > N": Case(chain(12, 200, 0.4), {"significant, partial": SignificantEdges(partial=True)}, "edges"),
-    "a chain, t < N": Case(chain(120, 100, 0.48), {"significant, partial": SignificantEdges(partial=True)}, "edges"),
+    "three factors and a sparse rest": Case(three_factors, {"factors": cov.FactorThreshold()}),
+    "drift": Case(drift, {"halflife=60": cov.HardThreshold(halflife=60)}),
+    "columns in order": Case(
+        in_order, {"banding": cov.Banding(random_state=0), "tapering": cov.Tapering(random_state=0)}
+    ),
+    "planted edges": Case(planted_edges, {"significant": cov.SignificantEdges()}, "edges"),
+    "a chain, t > N": Case(chain(12, 200, 0.4), {"significant, partial": cov.SignificantEdges(partial=True)}, "edges"),
+    "a chain, t < N": Case(
+        chain(120, 100, 0.48), {"significant, partial": cov.SignificantEdges(partial=True)}, "edges"
+    ),
     "one weak factor and noise": Case(
-        spiked, {"spectral clip": Spectral(function="clip"), "spectral shrink": Spectral(function="shrink")}
+        spiked, {"spectral clip": cov.Spectral(function="clip"), "spectral shrink": cov.Spectral(function="shrink")}
     ),
 }
 
@@ -214,7 +208,7 @@ def false_edges(seed: int) -> list[dict[str, Any]]:
     return [
         {**of, "estimator": method, "value": round(false_share(estimator.fit(X).covariance_, truth), 4)}
         for method in ("bh", "by", "bonferroni")
-        for estimator in [SignificantEdges(alpha=ALPHA, method=method)]
+        for estimator in [cov.SignificantEdges(alpha=ALPHA, method=method)]
     ]
 
 
@@ -223,7 +217,7 @@ def cost(repeat: int) -> list[dict[str, Any]]:
     rng = np.random.default_rng(repeat)
     X = rng.standard_normal(COST) + rng.standard_normal((COST[0], 1))
     of = {"data": "cost", "samples": COST[0], "features": COST[1], "score": "seconds", "seed": repeat}
-    estimators = {"sample": SampleCovariance()} | HARD
+    estimators = {"sample": cov.SampleCovariance()} | HARD
     for case in CASES.values():
         estimators |= case.estimators
     rows = []
@@ -246,11 +240,7 @@ def run(path: Path, draws: int = DRAWS, edge_draws: int = EDGE_DRAWS, repeats: i
         rows += false_edges(seed)
     for repeat in range(repeats):
         rows += cost(repeat)
-    path.parent.mkdir(parents=True, exist_ok=True)
-    with path.open("w", newline="", encoding="utf-8") as file:
-        writer = csv.DictWriter(file, COLUMNS, lineterminator="\n")
-        writer.writeheader()
-        writer.writerows(rows)
+    write_rows(path, COLUMNS, rows)
     print("written:", path)
 
 

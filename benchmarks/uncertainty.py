@@ -14,7 +14,7 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-from _measure import markdown
+from _measure import markdown, write_rows
 from scipy.stats import rankdata
 from sklearn.datasets import load_diabetes
 from sklearn.model_selection import train_test_split
@@ -103,11 +103,7 @@ def run(path: Path, seeds: range, only: str = "", **changes: Any) -> None:
             found = {key: round(value, 4) for key, value in measure(X, y, seed, **changes).items()}
             rows.append({"data": name, "samples": len(X), "features": X.shape[1], "seed": seed, **found})
             print(*rows[-1].values(), flush=True)
-    path.parent.mkdir(parents=True, exist_ok=True)
-    with path.open("w", newline="", encoding="utf-8") as file:
-        writer = csv.DictWriter(file, COLUMNS, lineterminator="\n")
-        writer.writeheader()
-        writer.writerows(rows)
+    write_rows(path, COLUMNS, rows)
     print("written:", path)
 
 

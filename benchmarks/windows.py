@@ -23,6 +23,7 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+from _measure import write_rows
 from sklearn.discriminant_analysis import LinearDiscriminantAnalysis
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
@@ -190,11 +191,7 @@ def write(path: Path, rows: list[Row]) -> None:
         return place, len(row["left_out"]), row["left_out"], int(row["seed"]), int(row["subject"])
 
     merged = {key(row): row for row in [*read(path), *rows] if row["model"] in MODELS}
-    path.parent.mkdir(parents=True, exist_ok=True)
-    with path.open("w", newline="", encoding="utf-8") as file:
-        writer = csv.DictWriter(file, COLUMNS, lineterminator="\n")
-        writer.writeheader()
-        writer.writerows(merged[place] for place in sorted(merged))
+    write_rows(path, COLUMNS, (merged[place] for place in sorted(merged)))
 
 
 def run(data: Any, path: Path, subjects: tuple[int, ...], seeds: range, only: str, choose: bool) -> None:

@@ -1,9 +1,10 @@
-"""Fits in which every part of a blend counts, also where networks of a few epochs are worse than a constant."""
+"""Data of blends and of their linear parts, and fits in which every part counts, also that of a few epochs."""
 
 from __future__ import annotations
 
 from collections.abc import Iterator
 from contextlib import contextmanager
+from typing import Any
 
 import numpy as np
 import pytest
@@ -18,3 +19,21 @@ def every_part_counts() -> Iterator[None]:
         patch.setattr(_members, "_share", lambda model, data, held: 0.8)
         patch.setattr(_blend_parts, "with_doubt", lambda weights, *rest: np.full(len(weights), 1 / len(weights)))
         yield
+
+
+def partly_linear() -> tuple[np.ndarray, np.ndarray]:
+    """Return features, and a target that is partly linear and partly not."""
+    rng = np.random.default_rng(0)
+    X = rng.standard_normal((120, 1)) + rng.standard_normal((120, 5))
+    return X, X[:, 0] + 2 * np.sin(2 * X[:, 1]) * X[:, 2] + 0.3 * rng.standard_normal(120)
+
+
+def labels(y: np.ndarray) -> np.ndarray:
+    """Return three classes of a target."""
+    return np.digitize(y, np.quantile(y, [0.3, 0.7]))
+
+
+def outputs(model: Any, X: np.ndarray) -> np.ndarray:
+    """Return the probabilities of a classifier, or the predictions of a regressor."""
+    found: np.ndarray = model.predict_proba(X) if hasattr(model, "predict_proba") else model.predict(X)
+    return found

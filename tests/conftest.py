@@ -15,6 +15,7 @@ import pytest
 import scipy.linalg  # noqa: F401 - it has a BLAS of its own
 import torch
 from hypothesis import HealthCheck, settings
+from sklearn.datasets import load_iris
 from threadpoolctl import threadpool_limits
 
 import blended
@@ -136,3 +137,10 @@ def load_real(data_folder):
             pytest.skip(str(error))
 
     return load
+
+
+@pytest.fixture(scope="module")
+def iris():
+    X, y = load_iris(return_X_y=True)
+    order = np.random.default_rng(0).permutation(len(X))
+    return X[order], y[order]

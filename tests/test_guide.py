@@ -125,6 +125,19 @@ def test_every_file_of_the_walk_exists():
         assert (ROOT / path).exists(), path
 
 
+def test_every_file_of_the_architecture_page_exists():
+    text = (ROOT / "ARCHITECTURE.md").read_text(encoding="utf-8")
+    known = {str(path.relative_to(ROOT)) for path in ROOT.glob("*/**/*.py")}
+    names = set(re.findall(r"`([\w/]+\.py)`", text))
+    assert len(names) > 40
+    missing = [name for name in sorted(names) if not any(f"/{path}".endswith(f"/{name}") for path in known)]
+    assert not missing
+    rooms = set(re.findall(r"`(\w+(?:/\w+)*)/`", text))
+    assert len(rooms) > 15 and all(
+        (ROOT / "src/svnn" / room).is_dir() or list(ROOT.glob(f"src/svnn/*/{room}")) for room in rooms
+    )
+
+
 @pytest.mark.parametrize("page", PAGES)
 def test_every_name_exists(page):
     text = (DOCS / page).read_text(encoding="utf-8")

@@ -8,30 +8,23 @@ import scipy.sparse as sp
 import torch
 from sklearn.base import clone
 
-from svnn.covariance import (
-    ACV,
-    RCV,
-    AdaptiveThreshold,
-    GraphicalLasso,
-    HardThreshold,
-    SampleCovariance,
-    SoftThreshold,
-    WithinClass,
-)
+from svnn import covariance as cov
 
 DENSE = [
-    SampleCovariance(),
-    GraphicalLasso(alpha=0.3),
-    HardThreshold(tau=0.0),
-    HardThreshold(),
-    HardThreshold(tau="cv", random_state=0, n_splits=2),
-    SoftThreshold(density=0.5),
-    SoftThreshold(top_k=2),
-    AdaptiveThreshold(delta=0.5),
-    ACV(density=0.9, random_state=0),
-    RCV(p=0.9, random_state=0),
+    cov.SampleCovariance(),
+    cov.GraphicalLasso(alpha=0.3),
+    cov.HardThreshold(tau=0.0),
+    cov.HardThreshold(),
+    cov.HardThreshold(tau="cv", random_state=0, n_splits=2),
+    cov.SoftThreshold(density=0.5),
+    cov.SoftThreshold(top_k=2),
+    cov.AdaptiveThreshold(delta=0.5),
+    cov.ACV(density=0.9, random_state=0),
+    cov.RCV(p=0.9, random_state=0),
 ]
-TILES = [clone(e).set_params(dense_limit=0) for e in DENSE if "memory_limit" in e.get_params() and type(e) is not RCV]
+TILES = [
+    clone(e).set_params(dense_limit=0) for e in DENSE if "memory_limit" in e.get_params() and type(e) is not cov.RCV
+]
 every = pytest.mark.parametrize("estimator", DENSE + TILES, ids=str)
 kinds = pytest.mark.parametrize("kind", [np.asarray, torch.tensor], ids=["numpy", "torch"])
 
@@ -83,7 +76,7 @@ def test_rows_of_weight_zero_and_all_values_of_a_node_count(estimator, rng, X):
 def test_constants_among_missing_values(kind, rng, X):
     X[:, 2] = 0.1
     X[rng.random(X.shape) < 0.2] = np.nan
-    for estimator in (SampleCovariance(), HardThreshold(tau=0.0), GraphicalLasso(alpha=0.3)):
+    for estimator in (cov.SampleCovariance(), cov.HardThreshold(tau=0.0), cov.GraphicalLasso(alpha=0.3)):
         fitted = clone(estimator).set_params(missing="pairwise").fit(kind(X))
         C = dense(fitted.covariance_)
         assert (C[2] == 0).all() and (C[:, 2] == 0).all() and float(fitted.location_[2]) == 0.1
@@ -93,7 +86,7 @@ def test_batches_of_constants(X):
     X[:, 2] = 0.1
     X[20:, 2] = np.nextafter(0.1, 1)
     X[:, 3], X[20:, 3] = 1.0, 2.0  # constant in each batch only
-    fitted = SampleCovariance()
+    fitted = cov.SampleCovariance()
     for part in np.split(X, [1, 5, 20, 30]):
         fitted.partial_fit(part)
     check_constant(fitted, X, [2])
@@ -106,7 +99,7 @@ def test_memory_maps_and_iterators_have_the_same_constants(X, tmp_path):
     stored[:] = X
     for limit in (0, 4096):
         for data in (stored, iter(np.array_split(X, 3))):
-            check_constant(HardThreshold(tau=0.0, dense_limit=limit).fit(data), X, [2])
+            check_constant(cov.HardThreshold(tau=0.0, dense_limit=limit).fit(data), X, [2])
 
 
 @every
@@ -121,7 +114,7 @@ def test_float32_with_an_offset_keeps_its_variance(rng):
     X = (1e6 + rng.standard_normal((2000, 3))).astype(np.float32)
     exact = np.cov(X.astype(np.float64).T, ddof=0)
     for limit in (0, 4096):
-        C = dense(HardThreshold(tau=0.0, dense_limit=limit).fit(X).covariance_)
+        C = dense(cov.HardThreshold(tau=0.0, dense_limit=limit).fit(X).covariance_)
         np.testing.assert_allclose(C, exact, rtol=1e-5, atol=1e-6)
 
 
@@ -130,23 +123,23 @@ def test_within_class_constants_weights_and_units(rng):
     X[:, 1] = 0.1
     X[:, 2] = y / 3  # constant within each class
     for estimator in ("sample", "hard", "ledoit_wolf"):
-        fitted = WithinClass(estimator).fit(X, y)
+        fitted = cov.WithinClass(estimator).fit(X, y)
         C = dense(fitted.covariance_)
         assert (C[[1, 2]] == 0).all() and (C[:, [1, 2]] == 0).all() and (C.diagonal()[[0, 3, 4]] > 0).all()
         for factor in (1e150, 1e-150):
-            scaled = dense(WithinClass(estimator).fit(factor * X, y).covariance_)
+            scaled = dense(cov.WithinClass(estimator).fit(factor * X, y).covariance_)
             np.testing.assert_allclose(scaled / factor / factor, C, rtol=1e-9, atol=1e-12)
         for factor, message in ((1e160, "too large"), (1e-170, "too small")):
             with pytest.raises(ValueError, match=f"values {message} for their variance"):
-                WithinClass(estimator).fit(factor * X, y)
+                cov.WithinClass(estimator).fit(factor * X, y)
     weight = rng.uniform(0.5, 2, 60)
-    expected = WithinClass("sample").fit(X, y, sample_weight=weight).covariance_
+    expected = cov.WithinClass("sample").fit(X, y, sample_weight=weight).covariance_
     for factor in SCALES:
-        found = WithinClass("sample").fit(X, y, sample_weight=factor * weight).covariance_
+        found = cov.WithinClass("sample").fit(X, y, sample_weight=factor * weight).covariance_
         np.testing.assert_allclose(found, expected, rtol=1e-12)
     Y = rng.standard_normal((30, 4, 3))
     Y[:, 2] = [0.1, 0.2, 0.3]  # as it moves with time only, it says nothing
-    assert (WithinClass("sample").fit(Y, y[:30]).covariance_[2] == 0).all()
+    assert (cov.WithinClass("sample").fit(Y, y[:30]).covariance_[2] == 0).all()
 
 
 SCALES = (1e-13, 1e-300, 1e40, 1e300)
@@ -170,10 +163,10 @@ def test_the_scale_of_the_weights_does_not_matter(estimator, dtype, rng, X):
 
 def test_weights_are_relative_across_batches(rng, X):
     weight = rng.uniform(0.5, 2, 37) * np.where(np.arange(37) < 20, 1, 1e6)
-    whole = SampleCovariance(ddof=1).fit(X, sample_weight=weight)
+    whole = cov.SampleCovariance(ddof=1).fit(X, sample_weight=weight)
     for factor in SCALES:
         for order in (slice(None), slice(None, None, -1)):
-            fitted = SampleCovariance(ddof=1)
+            fitted = cov.SampleCovariance(ddof=1)
             for rows in np.split(np.arange(37), [12, 25])[order]:
                 fitted.partial_fit(X[rows], sample_weight=factor * weight[rows])
             np.testing.assert_allclose(fitted.covariance_, whole.covariance_, rtol=1e-10)
@@ -187,7 +180,7 @@ def test_weights_are_relative_across_batches(rng, X):
     ids=lambda value: str(value) if isinstance(value, float) else {np.asarray: "numpy", torch.tensor: "torch"}[value],
 )
 def test_units_do_not_matter_where_the_covariance_is_a_number(estimator, kind, factor, X):
-    if isinstance(estimator, HardThreshold) and estimator.tau == 0.0:
+    if isinstance(estimator, cov.HardThreshold) and estimator.tau == 0.0:
         estimator = clone(estimator).set_params(psd="load")
     expected = clone(estimator).fit(X)
     found = clone(estimator).fit(kind(X * factor))
@@ -223,11 +216,11 @@ def test_a_covariance_that_is_no_number_is_an_error(estimator, kind, dtype, fact
 def test_batches_whose_covariance_is_no_number(X):
     for factor, message in ((1e160, "too large"), (1e-170, "too small")):
         with pytest.raises(ValueError, match=message):
-            SampleCovariance().partial_fit(factor * X)
-        first = SampleCovariance().partial_fit(factor * X[:1])
+            cov.SampleCovariance().partial_fit(factor * X)
+        first = cov.SampleCovariance().partial_fit(factor * X[:1])
         with pytest.raises(ValueError, match=message):
             first.partial_fit(factor * X[1:2])
-    fitted = SampleCovariance().partial_fit(X)
+    fitted = cov.SampleCovariance().partial_fit(X)
     before = fitted.covariance_.copy()
     with pytest.raises(ValueError, match="too large"):
         fitted.partial_fit(1e200 * X)
@@ -238,10 +231,10 @@ def test_batches_whose_covariance_is_no_number(X):
 
 def test_units_too_different_for_tiles_are_an_error(X):
     small = X * np.array([1e-5] * 6 + [1e20] * 6)
-    a = HardThreshold(density=0.5).fit(small)
-    b = HardThreshold(density=0.5, dense_limit=0).fit(small)
+    a = cov.HardThreshold(density=0.5).fit(small)
+    b = cov.HardThreshold(density=0.5, dense_limit=0).fit(small)
     np.testing.assert_allclose(dense(b.covariance_), dense(a.covariance_), rtol=1e-4)
     assert np.count_nonzero(dense(b.covariance_)[:6, 6:]) > 0
     with pytest.raises(ValueError, match=r"standard deviations from .* too different.*raise dense_limit"):
-        HardThreshold(density=0.5, dense_limit=0).fit(X * np.array([1e-30] * 6 + [1e30] * 6))
-    HardThreshold(dense_limit=0).fit(X * np.array([1e-30] * 6 + [1e30] * 6))  # correlations have no units
+        cov.HardThreshold(density=0.5, dense_limit=0).fit(X * np.array([1e-30] * 6 + [1e30] * 6))
+    cov.HardThreshold(dense_limit=0).fit(X * np.array([1e-30] * 6 + [1e30] * 6))  # correlations have no units

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
-from sklearn.datasets import load_iris
 
 
 @pytest.fixture(scope="module")
@@ -15,7 +14,8 @@ def data():
 
 
 @pytest.fixture(scope="module")
-def iris():
-    X, y = load_iris(return_X_y=True)
-    order = np.random.default_rng(0).permutation(len(X))
-    return X[order], y[order]
+def wave():
+    """A nonlinear function of three features with noise of 0.3."""
+    rng = np.random.default_rng(0)
+    X = rng.uniform(-1, 1, (300, 3))
+    return X, np.sin(3 * X[:, 0]) + X[:, 1] * X[:, 2] + 0.3 * rng.standard_normal(300)

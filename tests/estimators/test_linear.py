@@ -9,6 +9,7 @@ from hypothesis import strategies as st
 from sklearn.linear_model import RidgeCV
 from sklearn.utils.estimator_checks import parametrize_with_checks
 
+from blended import labels, outputs, partly_linear
 from strategies import seeds
 from svnn import SVNNRegressor
 from svnn.estimators import _linear
@@ -20,22 +21,11 @@ from svnn.estimators._linear import LinearClassifier, LinearRegressor, is_small_
 
 @pytest.fixture(scope="module")
 def data():
-    """A target that is partly linear and partly not."""
-    rng = np.random.default_rng(0)
-    X = rng.standard_normal((120, 1)) + rng.standard_normal((120, 5))
-    return X, X[:, 0] + 2 * np.sin(2 * X[:, 1]) * X[:, 2] + 0.3 * rng.standard_normal(120)
-
-
-def labels(y):
-    return np.digitize(y, np.quantile(y, [0.3, 0.7]))
+    return partly_linear()
 
 
 def problem(kind, data):
     return data if kind is LinearRegressor else (data[0], labels(data[1]))
-
-
-def outputs(model, X):
-    return model.predict(X) if isinstance(model, LinearRegressor) else model.predict_proba(X)
 
 
 KINDS = pytest.mark.parametrize("kind", [LinearRegressor, LinearClassifier])

@@ -11,31 +11,17 @@ from scipy.stats import spearmanr
 
 from model_files import forge, read
 from strategies import seeds
-from svnn import SVNNRegressor, load
+from svnn import BlendRegressor, SVNNRegressor, load
 from svnn.estimators._model_file import ModelFileError
 from svnn.estimators._noise import Noise
 
 QUICK = {"max_epochs": 4, "members": 3, "device": "cpu", "random_state": 0}
 
 
-@pytest.fixture(scope="module")
-def data():
-    rng = np.random.default_rng(0)
-    X = rng.standard_normal((90, 1)) + rng.standard_normal((90, 6))
-    return X, X @ np.arange(6.0) + 100
-
-
-@pytest.fixture(scope="module")
-def wave():
-    """A nonlinear function of three features with noise of 0.3."""
-    rng = np.random.default_rng(0)
-    X = rng.uniform(-1, 1, (300, 3))
-    y = np.sin(3 * X[:, 0]) + X[:, 1] * X[:, 2] + 0.3 * rng.standard_normal(300)
-    return X, y
-
-
-@pytest.fixture(scope="module")
-def waves(wave):
+@pytest.fixture(scope="module", params=[False, True], ids=["network", "blend"])
+def waves(wave, request):
+    if request.param:
+        return BlendRegressor(SVNNRegressor(max_epochs=60, device="cpu"), random_state=0).fit(*wave)
     return SVNNRegressor(members=8, max_epochs=60, device="cpu", random_state=0).fit(*wave)
 
 

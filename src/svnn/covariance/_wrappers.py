@@ -312,20 +312,9 @@ class WithinClass(CovarianceEstimator):
 
     @at_once
     def fit(self, X: DataLike, y: ColumnLike | None = None, sample_weight: ColumnLike | None = None) -> Self:
-        """Estimate the covariance within the classes ``y``.
+        """Estimate the covariance of ``X``, of shape (t, N) or (t, N, F), within the classes ``y``, of shape (t,).
 
-        Parameters
-        ----------
-        X : array, tensor or data frame of shape (t, N) or (t, N, F)
-            With three dimensions, every sample's F values are observations of the N nodes.
-        y : array of shape (t,)
-            Labels.
-        sample_weight : array of shape (t,), optional
-            Only ratios of weights matter. Estimators of other packages get the rows unweighted.
-
-        Returns
-        -------
-        self
+        Only ratios of ``sample_weight`` matter. Estimators of other packages get the rows unweighted.
         """
         check_parameters(self)
         data = to_numpy(check_data(self, X, min_samples=2))

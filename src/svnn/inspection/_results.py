@@ -117,12 +117,10 @@ class FeatureContributions(Contributions):
 class EigenvectorContributions(Contributions):
     """Contributions of directions; ``baseline + contributions.sum(1) + rest`` is ``prediction``.
 
-    Beside the attributes of :class:`Contributions`:
+    Beside the attributes of :class:`Contributions`, and the ``baseline`` of :class:`FeatureContributions`:
 
     Attributes
     ----------
-    baseline : float or ndarray of shape (m,)
-        The prediction for the baseline.
     rest : ndarray of shape (t,) or (t, m)
         The contribution of all other directions.
     eigenvalues : ndarray of shape (M,)

@@ -25,7 +25,7 @@ _SLICE_BYTES = 2**22
 
 
 class SVNN(nn.Module):
-    r"""Layers of covariance filters, a readout over the nodes and an MLP head (Eq. 2).
+    r"""Layers of covariance filters, a readout over the nodes and an MLP head (Eq. 4).
 
     .. math:: u^l = \sigma\Big(\text{norm}\Big(\sum_k C^k u^{l-1} W^l_k\Big)\Big), \qquad
               \hat y = \text{MLP}(\text{readout}(u^L))

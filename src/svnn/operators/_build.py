@@ -164,7 +164,9 @@ def stored(C: Matrix | Tensor, backend: str, device: torch.device | str | None) 
         dense = torch.from_numpy(C.toarray()) if not isinstance(C, Tensor) else C.to_dense()
         if backend == "lowrank" and learned:
             raise ValueError('C requires gradients, which backend="lowrank" cannot give; use "dense" or "csr".')
-        operator = DenseOperator(dense) if backend == "dense" else LowRankOperator.from_matrix(dense)
+        makers: dict[str, Callable[[Tensor], CovarianceOperator]]
+        makers = {"dense": DenseOperator, "lowrank": LowRankOperator.from_matrix}
+        operator = makers[backend](dense)
     operator.adaptive = adaptive
     return operator
 

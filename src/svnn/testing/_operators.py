@@ -39,7 +39,7 @@ def check_operator(
         indefinite one, a covariance, the identity, the zero matrix and one of a single node. An operator with a matrix
         for each of B samples gets all of them in one tensor.
     skip : collection of str
-        Names of checks, from the list below, to leave out.
+        Names of checks to leave out.
 
     Raises
     ------
@@ -48,7 +48,7 @@ def check_operator(
 
     Notes
     -----
-    The checks are, in this order:
+    These are checked one after the other:
 
     - ``"attributes"``: shape, dtype, device, number of stored values, density, and ``repr``;
     - ``"conversions"``: ``to_dense``, ``to_scipy`` and ``edge_index`` give the matrix;

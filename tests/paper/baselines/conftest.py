@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 from sklearn.base import clone
-from sklearn.datasets import load_diabetes, load_digits, load_iris
+from sklearn.datasets import load_diabetes, load_digits
 
 from svnn import SVNNClassifier, SVNNRegressor
 from svnn.paper import baselines
@@ -36,13 +36,6 @@ NAMES = list(every("Regressor"))
 def data(rng):
     X = rng.standard_normal((120, 1)) + rng.standard_normal((120, 6))
     return X, X @ np.arange(6.0) + 100
-
-
-@pytest.fixture(scope="module")
-def iris():
-    X, y = load_iris(return_X_y=True)
-    order = np.random.default_rng(0).permutation(len(X))
-    return X[order], y[order]
 
 
 @pytest.fixture(params=NAMES)

@@ -70,30 +70,10 @@ class Source:
         return files
 
 
-MHEALTH = Source(
-    key="mhealth",
-    title="MHEALTH",
-    number=319,
-    slug="mhealth+dataset",
-    pattern="mHealth_subject*.log",
-    inner="MHEALTHDATASET",
-)
-REALDISP = Source(
-    key="realdisp",
-    title="REALDISP Activity Recognition",
-    number=305,
-    slug="realdisp+activity+recognition+dataset",
-    pattern="subject*_ideal.log",
-    inner="realistic_sensor_displacement",
-)
-DSADS = Source(
-    key="dsads",
-    title="Daily and Sports Activities",
-    number=256,
-    slug="daily+and+sports+activities",
-    pattern="a*/p*/s*.txt",
-    inner="data",
-)
+MHEALTH = Source("mhealth", "MHEALTH", 319, "mhealth+dataset", "mHealth_subject*.log", "MHEALTHDATASET")
+_TITLE, _SLUG = "REALDISP Activity Recognition", "realdisp+activity+recognition+dataset"
+REALDISP = Source("realdisp", _TITLE, 305, _SLUG, "subject*_ideal.log", "realistic_sensor_displacement")
+DSADS = Source("dsads", "Daily and Sports Activities", 256, "daily+and+sports+activities", "a*/p*/s*.txt", "data")
 SOURCES = {source.key: source for source in (MHEALTH, REALDISP, DSADS)}
 
 
