@@ -16,7 +16,7 @@ from typing import Any
 
 import torch
 from _measure import markdown, number, round_robin, run_part
-from filters import random_covariance
+from filters import Sizes, random_covariance
 from torch import Tensor, nn
 
 from svnn import as_operator
@@ -24,13 +24,9 @@ from svnn.nn import SVNN
 
 
 @dataclass(frozen=True)
-class Workload:
-    """A network on samples of some nodes with some values each; the density of its covariance and its backend."""
+class Workload(Sizes):
+    """A network on samples of some sizes, and the backend of its covariance."""
 
-    batch: int
-    nodes: int
-    features: int
-    density: float
     backend: str
     hidden: tuple[int, ...] = (32,)
     order: int = 2

@@ -32,13 +32,19 @@ NAMES = ("ours", *DENSE, *PYG, "torch CSR", "scipy")
 
 
 @dataclass(frozen=True)
-class Workload:
-    """A shape, a density, and the multiples asked for: × textbook and × PyG, forward and with backward."""
+class Sizes:
+    """Samples of some nodes with some values each, and the density of their covariance."""
 
     batch: int
     nodes: int
     features: int
     density: float
+
+
+@dataclass(frozen=True)
+class Workload(Sizes):
+    """Sizes, and the multiples asked for: × textbook and × PyG, forward and with backward."""
+
     textbook: tuple[float, float] | None = None
     pyg: tuple[float, float] | None = None
     order: int = 3

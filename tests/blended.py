@@ -11,6 +11,18 @@ import pytest
 
 from svnn.estimators import _blend_parts, _members
 
+#: What becomes of the data of ``partly_linear`` in tests of all kinds of data.
+DATA = {
+    "single precision": lambda X, y: (X.astype(np.float32), y),
+    "constant features": lambda X, y: (np.hstack([X, np.full((120, 2), 7.0)]), y),
+    "one feature": lambda X, y: (X[:, :1], y),
+    "several values per node": lambda X, y: (np.stack([X, X**2, np.cos(X)], 2), y),
+    "more features than rows": lambda X, y: (np.hstack([X, np.random.default_rng(0).standard_normal((120, 200))]), y),
+    "a copied feature": lambda X, y: (np.hstack([X, X[:, :1]]), y),
+    "a constant target": lambda X, y: (X, np.full(120, 3.0)),
+    "several targets": lambda X, y: (X, np.stack([y, 1000 * X[:, 0], np.ones(120)], 1)),
+}
+
 
 @contextmanager
 def every_part_counts() -> Iterator[None]:

@@ -342,7 +342,7 @@ def test_ctrl_c_ends_in_order(empty, tmp_path, capsys):
     code, _, err = inside(capsys, *arguments, "--scheduler", empty.scheduler_address)
     thread.join()
     lines = [line for line in err.splitlines() if "no worker; waiting" not in line]
-    assert code == 130 and lines == ["svnn: stopped; the same command goes on from here."]
+    assert code == 130 and lines == ["svnn: stopped; the same command continues from here."]
     assert waited_for(lambda: not empty.scheduler.tasks)
 
 

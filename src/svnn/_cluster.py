@@ -191,7 +191,7 @@ class ClusterPool:
             return failed(f"{type(error).__name__}: {error}")
 
     def check(self) -> None:
-        """Say that there is no worker, and after a while give up."""
+        """Report that there is no worker, and give up after a while."""
         self._silent_checks = 0 if self._client.nthreads() else self._silent_checks + 1
         start = "`dask worker ADDRESS` starts one, with the address of the scheduler"
         if self._silent_checks == _CHECKS_TO_SAY:

@@ -30,7 +30,7 @@ class CFunction(Protocol):
 
     @property
     def address(self) -> int | None:
-        """Where its machine code begins."""
+        """The address of its machine code."""
         ...
 
 

@@ -50,7 +50,7 @@ class Job:
 
 
 class Ended(TypedDict):
-    """How a job ended: with rows, or with an error."""
+    """The end of a job: rows, or an error."""
 
     status: Literal["done", "failed"]
     rows: NotRequired[list[Row]]

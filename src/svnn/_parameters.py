@@ -19,7 +19,7 @@ import numpy as np
 
 
 class Rule(NamedTuple):
-    """What a parameter may be: in words that follow "must be", as a test, and as a type for the documentation.
+    """A condition on a parameter: in words that follow "must be", as a test, and as a type for the documentation.
 
     Without a test every value is allowed.
     """
@@ -64,9 +64,9 @@ def is_allowed(
     pattern: re.Pattern[str] | None = None,
     otherwise: Callable[[Any], bool] | None = None,
 ) -> bool:
-    """Say whether ``value`` is one of the options, a text of the pattern, or a number of these types in an interval.
+    """Return whether ``value`` is one of the options, a text of the pattern, or a number of these types in an interval.
 
-    True and False are numbers only where ``bool`` is among the types; what is no number has no interval. ``otherwise``
+    True and False are numbers only where ``bool`` is among the types; other values have no interval. ``otherwise``
     decides in the place of types and interval.
 
     Examples
@@ -118,7 +118,7 @@ def one_of(*options: str | None) -> Rule:
 
 
 def either(rule: Rule, *others: str | None) -> Rule:
-    """What ``rule`` allows, or one of some words, or None where that is among them."""
+    """Values that ``rule`` allows, or one of some words, or None where that is among them."""
     shown = _quoted(others)
     holds = partial(is_allowed, options=others, otherwise=rule.holds)
     kind = ", ".join([rule.kind, *shown[:-1]]) + f" or {shown[-1]}"
@@ -168,12 +168,12 @@ def seed() -> Rule:
 
 
 def anything(kind: str) -> Rule:
-    """What another part of the program checks; ``kind`` is its type in the documentation."""
+    """Any value: another part of the program checks it; ``kind`` is its type in the documentation."""
     return Rule("given", None, kind)
 
 
 def _is_sequence(value: Any, each: Callable[[Any], bool], least: int = 0) -> bool:
-    """Say whether ``value`` is a list, tuple or array of at least ``least`` entries that are each allowed."""
+    """Return whether ``value`` is a list, tuple or array of at least ``least`` entries that are each allowed."""
     listed = isinstance(value, Sequence) or (isinstance(value, np.ndarray) and value.ndim == 1)
     return listed and not isinstance(value, str) and len(value) >= least and all(map(each, value))
 

@@ -1,4 +1,4 @@
-"""What a fitted estimator says of itself when it is printed."""
+"""The printed form of fitted estimators."""
 
 from __future__ import annotations
 

@@ -22,7 +22,7 @@ _forked = False
 
 
 def pool(n_threads: int) -> ThreadPoolExecutor:
-    """Return the process's pool of so many threads; in each of them torch computes on one thread."""
+    """Return the process's pool of ``n_threads`` threads; in each of them torch computes on one thread."""
     with _lock:
         if n_threads not in _pools:
             with ThreadPoolExecutor(1) as starter:
@@ -121,7 +121,7 @@ def in_threads(function: Callable[[Item], Result], items: Sequence[Item]) -> Ite
 
 
 def forked() -> bool:
-    """Say whether this process was forked: then GNU's OpenMP waits for ever for threads that were left behind."""
+    """Return whether this process was forked: then GNU's OpenMP waits for ever for threads that were left behind."""
     return _forked
 
 

@@ -13,20 +13,8 @@ import torch
 from numpy.testing import assert_allclose, assert_array_equal
 
 from svnn import HardThreshold, SVNNRegressor
-from svnn.covariance import (
-    ACV,
-    RCV,
-    AdaptiveThreshold,
-    Banding,
-    FactorThreshold,
-    GraphicalLasso,
-    SampleCovariance,
-    SignificantEdges,
-    SoftThreshold,
-    TylerCovariance,
-    _tables,
-    tiles,
-)
+from svnn import covariance as cov
+from svnn.covariance import _tables, tiles
 from svnn.covariance.tiles import DaskTable, _dask, _dask_panels
 
 dask = pytest.importorskip("dask")
@@ -101,16 +89,16 @@ TILED = {
     "most pairs": HardThreshold(density=0.9, dense_limit=0),
     "top k": HardThreshold(top_k=3, dense_limit=0),
     "cross-validation": HardThreshold(tau="cv", n_splits=2, random_state=0, dense_limit=0),
-    "soft": SoftThreshold(dense_limit=0),
-    "soft top k": SoftThreshold(top_k=2, dense_limit=0),
-    "adaptive": AdaptiveThreshold(rule="soft", dense_limit=0),
-    "adaptive variances": AdaptiveThreshold(keep_diagonal=False, dense_limit=0),
-    "ACV": ACV(density=0.1, random_state=0, dense_limit=0),
-    "ACV of the largest": ACV(max_over="offdiagonal", unbiased=True, random_state=3, dense_limit=0),
-    "significant": SignificantEdges(dense_limit=0),
-    "bonferroni": SignificantEdges(method="bonferroni", dense_limit=0),
+    "soft": cov.SoftThreshold(dense_limit=0),
+    "soft top k": cov.SoftThreshold(top_k=2, dense_limit=0),
+    "adaptive": cov.AdaptiveThreshold(rule="soft", dense_limit=0),
+    "adaptive variances": cov.AdaptiveThreshold(keep_diagonal=False, dense_limit=0),
+    "ACV": cov.ACV(density=0.1, random_state=0, dense_limit=0),
+    "ACV of the largest": cov.ACV(max_over="offdiagonal", unbiased=True, random_state=3, dense_limit=0),
+    "significant": cov.SignificantEdges(dense_limit=0),
+    "bonferroni": cov.SignificantEdges(method="bonferroni", dense_limit=0),
     "spearman": HardThreshold(correlation="spearman", dense_limit=0),
-    "biweight": SoftThreshold(correlation="biweight", tau=2.5, dense_limit=0),
+    "biweight": cov.SoftThreshold(correlation="biweight", tau=2.5, dense_limit=0),
     "half-life": HardThreshold(halflife=10, dense_limit=0),
 }
 
@@ -138,7 +126,7 @@ def test_weights_single_precision_and_values_of_nodes(weighted, client, asked):
     rng = np.random.default_rng(1)
     X = table(np.float32).reshape(T, 350, 2)
     weight = rng.integers(0, 3, size=T) if weighted else None
-    model = AdaptiveThreshold(dense_limit=0)
+    model = cov.AdaptiveThreshold(dense_limit=0)
     found = pickle.loads(pickle.dumps(model)).fit(chunked(X, 15, 100, 1), sample_weight=weight)
     assert asked == [3]
     assert_same(found, model.fit(X, sample_weight=weight))
@@ -162,7 +150,7 @@ def test_panels_of_different_units_have_one(client):
 
 def test_draws_of_a_fitted_model_come_from_the_workers(client, asked):
     X = table()
-    found, expected = (ACV(random_state=0, dense_limit=0).fit(Y) for Y in (chunked(X), X))
+    found, expected = (cov.ACV(random_state=0, dense_limit=0).fit(Y) for Y in (chunked(X), X))
     asked.clear()
     assert_allclose(dense(found.sample(7)), dense(expected.sample(7)), rtol=1e-6)
     assert asked == [6]
@@ -180,7 +168,9 @@ def test_the_table_never_comes_here(client, monkeypatch):
     assert sizes == [(256, T), (256, T), (256, T)]  # the last one is padded
 
 
-@pytest.mark.parametrize("model", [Banding(width=3, dense_limit=0), FactorThreshold(n_factors=2, dense_limit=0)])
+@pytest.mark.parametrize(
+    "model", [cov.Banding(width=3, dense_limit=0), cov.FactorThreshold(n_factors=2, dense_limit=0)]
+)
 def test_what_needs_all_features_brings_the_table_here(model, client, asked):
     X = table()
     found = pickle.loads(pickle.dumps(model)).fit(chunked(X))
@@ -206,10 +196,10 @@ def test_without_a_client_the_rows_are_computed_here(asked, monkeypatch):
     [
         HardThreshold(),
         HardThreshold(density=0.1),
-        ACV(random_state=0),
-        RCV(random_state=0),
-        SampleCovariance(ddof=1),
-        SampleCovariance(halflife=5),
+        cov.ACV(random_state=0),
+        cov.RCV(random_state=0),
+        cov.SampleCovariance(ddof=1),
+        cov.SampleCovariance(halflife=5),
         HardThreshold(halflife=5),
     ],
 )
@@ -234,12 +224,12 @@ def test_moments_of_few_features_are_merged_in_a_tree(model, with_client, monkey
     "model",
     [
         HardThreshold(tau="cv", n_splits=2, random_state=0),
-        AdaptiveThreshold(),
+        cov.AdaptiveThreshold(),
         HardThreshold(correlation="kendall"),
         HardThreshold(missing="pairwise"),
-        SampleCovariance(correlation="spearman"),
-        GraphicalLasso(alpha=0.5),
-        TylerCovariance(),
+        cov.SampleCovariance(correlation="spearman"),
+        cov.GraphicalLasso(alpha=0.5),
+        cov.TylerCovariance(),
     ],
 )
 def test_estimators_that_need_the_rows_get_them(model):
@@ -254,28 +244,30 @@ def test_models_take_tables_of_dask_and_scores_too():
     y = X[:, 0].copy()
     expected = model.fit(X, y).predict(X)
     assert_allclose(model.fit(chunked(X, 9, 3), y).predict(chunked(X, 9, 3)), expected)
-    fitted = SampleCovariance().fit(chunked(X[:, :4], 9, 3))
+    fitted = cov.SampleCovariance().fit(chunked(X[:, :4], 9, 3))
     assert fitted.score(chunked(X[:, :4], 9, 3)) == pytest.approx(fitted.score(X[:, :4]))
 
 
 def test_values_of_nodes_are_merged_too(monkeypatch):
     monkeypatch.setattr(_tables, "_CHUNK_BYTES", 1)
     X = table(n=302)[:, :8].reshape(T, 4, 2)
-    assert_allclose(SampleCovariance().fit(chunked(X, 7, 3, 1)).covariance_, SampleCovariance().fit(X).covariance_)
+    assert_allclose(
+        cov.SampleCovariance().fit(chunked(X, 7, 3, 1)).covariance_, cov.SampleCovariance().fit(X).covariance_
+    )
 
 
 # -- frames ---------------------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize(
-    ("model", "dense_limit"), [(HardThreshold, 0), (AdaptiveThreshold, 4096), (SampleCovariance, 4096)]
+    ("model", "dense_limit"), [(HardThreshold, 0), (cov.AdaptiveThreshold, 4096), (cov.SampleCovariance, 4096)]
 )
 def test_columns_of_frames_have_names(model, dense_limit, client):
     pandas, dd = pytest.importorskip("pandas"), pytest.importorskip("dask.dataframe")
     X = table(np.float32, n=302)[:, :290]
     names = [f"gene {k}" for k in range(X.shape[1])]
     frame = dd.from_pandas(pandas.DataFrame(X, columns=names), npartitions=3)
-    estimator = model() if model is SampleCovariance else model(dense_limit=dense_limit)
+    estimator = model() if model is cov.SampleCovariance else model(dense_limit=dense_limit)
     found = pickle.loads(pickle.dumps(estimator)).fit(frame)
     assert list(found.feature_names_in_) == names
     expected = estimator.fit(pandas.DataFrame(X, columns=names))
@@ -358,7 +350,7 @@ def test_pairs_in_a_folder_are_not_computed_again(client, asked, tmp_path):
         (folder / "0-256.parquet").unlink()
         second = HardThreshold(tau=2.5, dense_limit=0).fit(chunked(X))
         assert asked == [6, 1]
-        SoftThreshold(tau=2.4, dense_limit=0).fit(chunked(X))
+        cov.SoftThreshold(tau=2.4, dense_limit=0).fit(chunked(X))
         HardThreshold(tau=2.5, dense_limit=0).fit(chunked(X + 1e-3 * X**2))
         assert asked == [6, 1, 6, 6] and len(list(tmp_path.iterdir())) == 3
     expected = HardThreshold(tau=2.5, dense_limit=0).fit(X)

@@ -13,7 +13,7 @@ from sklearn.preprocessing import StandardScaler
 from sklearn.svm import SVC
 from sklearn.utils.estimator_checks import parametrize_with_checks
 
-from blended import labels, outputs, partly_linear
+from blended import DATA, labels, outputs, partly_linear
 from svnn import BlendClassifier, BlendRegressor, SVNNClassifier, SVNNRegressor
 from svnn.estimators import _blend_parts, _linear
 from svnn.estimators._blend_weights import number_weights, with_doubt
@@ -279,18 +279,6 @@ def test_rows_without_weight_do_not_count(kind, data):
         np.testing.assert_allclose(outputs(model, X), outputs(models[0], X), rtol=1e-3, atol=1e-3)
     if kind is BlendRegressor:
         np.testing.assert_allclose(*(model.predict(X, return_std=True)[1] for model in models[:2]), rtol=1e-6)
-
-
-DATA = {
-    "single precision": lambda X, y: (X.astype(np.float32), y),
-    "constant features": lambda X, y: (np.hstack([X, np.full((120, 2), 7.0)]), y),
-    "one feature": lambda X, y: (X[:, :1], y),
-    "several values per node": lambda X, y: (np.stack([X, X**2, np.cos(X)], 2), y),
-    "more features than rows": lambda X, y: (np.hstack([X, np.random.default_rng(0).standard_normal((120, 200))]), y),
-    "a copied feature": lambda X, y: (np.hstack([X, X[:, :1]]), y),
-    "a constant target": lambda X, y: (X, np.full(120, 3.0)),
-    "several targets": lambda X, y: (X, np.stack([y, 1000 * X[:, 0], np.ones(120)], 1)),
-}
 
 
 @pytest.mark.parametrize("loss", ["huber", "squared", "absolute"])

@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 from sklearn.linear_model import RidgeCV
 from sklearn.utils.estimator_checks import parametrize_with_checks
 
-from blended import labels, outputs, partly_linear
+from blended import DATA, labels, outputs, partly_linear
 from strategies import seeds
 from svnn import SVNNRegressor
 from svnn.estimators import _linear
@@ -95,17 +95,6 @@ def test_huge_targets_without_standardisation(data):
 
 
 # -- data of all kinds -----------------------------------------------------------------------------------------
-
-DATA = {
-    "single precision": lambda X, y: (X.astype(np.float32), y),
-    "constant features": lambda X, y: (np.hstack([X, np.full((120, 2), 7.0)]), y),
-    "one feature": lambda X, y: (X[:, :1], y),
-    "several values per node": lambda X, y: (np.stack([X, X**2, np.cos(X)], 2), y),
-    "more features than rows": lambda X, y: (np.hstack([X, np.random.default_rng(0).standard_normal((120, 200))]), y),
-    "a copied feature": lambda X, y: (np.hstack([X, X[:, :1]]), y),
-    "a constant target": lambda X, y: (X, np.full(120, 3.0)),
-    "several targets": lambda X, y: (X, np.stack([y, 1000 * X[:, 0], np.ones(120)], 1)),
-}
 
 
 @pytest.mark.parametrize("name", DATA)

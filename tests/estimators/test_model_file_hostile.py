@@ -22,6 +22,13 @@ from svnn.estimators import _model_file
 pytestmark = pytest.mark.usefixtures("every_part_counts")
 
 
+def check_refused(path, tensors, header):
+    """Forge a file, and see that it is not loaded."""
+    forge(path, tensors, header)
+    with pytest.raises(ModelFileError):
+        svnn.load(path)
+
+
 @pytest.fixture
 def path(tmp_path):
     return tmp_path / "model.safetensors"
@@ -72,9 +79,7 @@ def test_json_as_deep_as_the_parser_allows(path):
         for _ in range(depth):
             nested = {"list": [nested]}
         header["params"]["hidden"] = nested
-        forge(path, tensors, header)
-        with pytest.raises(ModelFileError):
-            svnn.load(path)
+        check_refused(path, tensors, header)
 
 
 def test_a_name_given_twice(path):
@@ -100,9 +105,7 @@ def test_a_function_named_in_a_file_is_not_called(path, name, monkeypatch):
     regressor().save(path)
     tensors, header = read(path)
     header["params"]["covariance"] = {"estimator": name, "params": {}}
-    forge(path, tensors, header)
-    with pytest.raises(ModelFileError):
-        svnn.load(path)
+    check_refused(path, tensors, header)
     assert not called
 
 
@@ -137,9 +140,7 @@ def test_wrong_values_in_the_header(path, name, value):
         header["checksum"] = _model_file.checksum(tensors, header)
         save_file(tensors, path, metadata={"svnn": json.dumps(header)})
     else:
-        forge(path, tensors, header)
-    with pytest.raises(ModelFileError):
-        svnn.load(path)
+        check_refused(path, tensors, header)
 
 
 @pytest.mark.parametrize(
@@ -190,9 +191,7 @@ def test_wrong_values_further_inside(path, part, name, value):
     regressor().save(path)
     tensors, header = read(path)
     header[part][name] = value
-    forge(path, tensors, header)
-    with pytest.raises(ModelFileError):
-        svnn.load(path)
+    check_refused(path, tensors, header)
 
 
 @pytest.mark.parametrize(
@@ -208,9 +207,7 @@ def test_wrong_operators(path, name, value):
     regressor().save(path)
     tensors, header = read(path)
     header["shift"]["operator"][name] = value
-    forge(path, tensors, header)
-    with pytest.raises(ModelFileError):
-        svnn.load(path)
+    check_refused(path, tensors, header)
 
 
 @pytest.mark.parametrize(
@@ -229,9 +226,7 @@ def test_wrong_labels(path, classes):
     classifier().save(path)
     tensors, header = read(path)
     header["classes"] = classes
-    forge(path, tensors, header)
-    with pytest.raises(ModelFileError):
-        svnn.load(path)
+    check_refused(path, tensors, header)
 
 
 def test_tensors_missing_too_many_or_of_another_type_or_shape(path):

@@ -18,6 +18,13 @@ from svnn.estimators._noise import Noise
 QUICK = {"max_epochs": 4, "members": 3, "device": "cpu", "random_state": 0}
 
 
+@pytest.fixture(scope="module")
+def data():
+    rng = np.random.default_rng(0)
+    X = rng.standard_normal((90, 1)) + rng.standard_normal((90, 6))
+    return X, X @ np.arange(6.0) + 100
+
+
 @pytest.fixture(scope="module", params=[False, True], ids=["network", "blend"])
 def waves(wave, request):
     if request.param:

@@ -41,7 +41,7 @@ def main() -> None:
 
 
 def _complain(error: Exception) -> int:
-    """Say what went wrong, unless the reader of our output has left; return the exit code."""
+    """Print what went wrong, unless the reader of our output has left; return the exit code."""
     if not isinstance(error, BrokenPipeError):
         print(f"svnn: {error}", file=sys.stderr)
     return 1

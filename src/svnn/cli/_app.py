@@ -69,7 +69,7 @@ def options(
 
 
 def complain(text: object, colour: str = "red") -> None:
-    """Say one line on standard error."""
+    """Print one line on standard error."""
     typer.secho(f"svnn: {' '.join(str(text).split())}", fg=colour, err=True)
 
 
@@ -85,7 +85,7 @@ def checking() -> Iterator[None]:
 
 @contextmanager
 def working(stopped: str = "stopped.") -> Iterator[None]:
-    """Say ``stopped`` where a signal ends the work. Errors of the work are told by :func:`svnn.cli.main`."""
+    """Print ``stopped`` where a signal ends the work. Errors of the work are told by :func:`svnn.cli.main`."""
     try:
         with stopping_in_order():
             yield

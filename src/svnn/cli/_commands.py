@@ -138,7 +138,7 @@ def reproduce(
             scheduler=scheduler,
         )
         prepared = prepare(request)
-    with working("stopped; the same command goes on from here."):
+    with working("stopped; the same command continues from here."):
         failed = run_prepared(prepared, request)
     if failed:
         raise typer.Exit(1)

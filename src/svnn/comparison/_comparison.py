@@ -46,7 +46,7 @@ class Interval(NamedTuple):
 
 
 class PairedTest(NamedTuple):
-    """How far two models differ on the same splits.
+    """The difference of two models on the same splits.
 
     ``difference`` is the mean score of the first model minus that of the second one, ``low`` and ``high`` are its 95 %
     interval, and ``p`` is how probable a difference of this size is where there is none.

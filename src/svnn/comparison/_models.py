@@ -69,7 +69,7 @@ def build(name: str, task: str, features: int, seed: int, group_folds: int | Non
         The number of features.
     seed : int
     group_folds : int, optional
-        Search grids with so many folds of whole groups. By default with five folds of rows.
+        Search grids with this many folds of whole groups. By default with five folds of rows.
     """
     regression = task == REGRESSION
     if name in NETWORKS:

@@ -1,4 +1,4 @@
-"""What the S-VNN regressor and classifier share: one ``fit``, the fitted values, and what can be done with them."""
+"""Base of the S-VNN regressor and classifier: one ``fit``, the fitted values, and what can be done with them."""
 
 from __future__ import annotations
 
@@ -40,7 +40,7 @@ _AGREEMENT_ROWS = 1000
 
 @dataclass(frozen=True)
 class Fitted:
-    """What ``fit`` learned beside the shift.
+    """Values that ``fit`` learned, beside the shift.
 
     Attributes
     ----------

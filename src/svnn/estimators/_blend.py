@@ -180,7 +180,7 @@ class _Blend(FittedSummary, Predictor, _BaseComposition):
 
     @property
     def blend_(self) -> dict[str, float]:
-        """How much each part counts; the weights add up to 1."""
+        """The weights of the parts; they add up to 1."""
         return self.fitted_.blend
 
     @property
@@ -358,10 +358,8 @@ class BlendClassifier(ClassifierMixin, Labelled, _Blend):
 
     Attributes
     ----------
-    parts_ : dict
-        The fitted parts by their names.
-    blend_ : dict
-        How much each part counts.
+    parts_, blend_
+        As in :class:`BlendRegressor`.
     classes_ : ndarray of shape (n_classes,)
         The labels, in order.
     out_of_fold_ : ndarray of shape (t, n_classes) or None

@@ -33,7 +33,7 @@ _TINY = 1e-12
 
 @dataclass(frozen=True)
 class BlendFitted:
-    """What a blend has learned.
+    """Values that a blend learned.
 
     Attributes
     ----------

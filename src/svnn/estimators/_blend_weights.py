@@ -1,4 +1,4 @@
-"""How much each part of a blend counts, learned from rows that no part has seen."""
+"""The weights of the parts of a blend, learned from rows that no part has seen."""
 
 from __future__ import annotations
 

@@ -43,7 +43,7 @@ class Rows(NamedTuple):
 
 @dataclass(frozen=True)
 class Data:
-    """What a network is trained on, and what was learned from it on the way.
+    """The data that a network is trained on, and their units.
 
     ``given_targets`` and ``given_weight`` are those of the training rows as the caller gave them, for estimators of the
     covariance; ``given_weight`` is None where the caller gave no weights. ``rows`` and ``held_rows`` say where the

@@ -194,7 +194,7 @@ def _pt2(module: torch.fx.GraphModule, examples: dict[str, Tensor], model: Any) 
 
 
 def _any_rows(examples: dict[str, Tensor]) -> tuple[dict[int, Any], ...]:
-    """Say that all inputs have the same number of rows, whatever it is."""
+    """Return the shapes of inputs that share any number of rows."""
     batch = torch.export.Dim("batch")
     return tuple({0: batch} for _ in examples)
 

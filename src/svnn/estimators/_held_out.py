@@ -1,4 +1,4 @@
-"""What is held out of a fit is held out of everything that is learned: units, covariance, basis and weights."""
+"""Held-out rows: they are held out of everything that is learned, units, covariance, basis and weights."""
 
 from __future__ import annotations
 
@@ -29,14 +29,14 @@ SHARES = np.linspace(0, 1, 21)
 
 @dataclass(frozen=True)
 class Fold:
-    """What members that hold out the same rows learn from: data in units of the other rows, and their covariance."""
+    """Data of the members that hold out the same rows: in units of the other rows, with their covariance."""
 
     data: Data
     shift: Shift
 
     @property
     def units(self) -> Standardizer:
-        """What takes targets in the units of the fit to those of the fold."""
+        """The transform of targets from the units of the fit to those of the fold."""
         targets = self.data.targets
         inside = bool(self.data.folds) and isinstance(targets, NumberTargets)
         return targets.standardizer if inside else Standardizer.identity()  # type: ignore[union-attr]

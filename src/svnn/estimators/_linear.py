@@ -68,7 +68,7 @@ class _OutOfFold(NamedTuple):
 
 
 class _LinearModel(Predictor):
-    """What both linear models share: check, standardise, fit, choose by held-out rows, update."""
+    """Base of both linear models: check, standardise, fit, choose by held-out rows, update."""
 
     _rules: ClassVar[dict[str, Rule]] = {
         "standardize": boolean(),
@@ -242,7 +242,6 @@ class LinearRegressor(RegressorMixin, _LinearModel):
     Examples
     --------
     >>> import numpy as np
-    >>> from svnn.estimators._linear import LinearRegressor
     >>> X = np.random.default_rng(0).standard_normal((50, 3))
     >>> model = LinearRegressor(random_state=0).fit(X, X @ [1.0, 2.0, 0.0] + 5)
     >>> model.coef_.round(3) + 0.0, round(float(model.intercept_), 3)
@@ -294,7 +293,6 @@ class LinearClassifier(ClassifierMixin, Labelled, _LinearModel):
     Examples
     --------
     >>> from sklearn.datasets import load_iris
-    >>> from svnn.estimators._linear import LinearClassifier
     >>> X, y = load_iris(return_X_y=True)
     >>> round(LinearClassifier(random_state=0).fit(X, y).score(X, y), 2)
     0.98

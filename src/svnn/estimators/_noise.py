@@ -1,4 +1,4 @@
-"""How far targets lie from their predictions, learned from held-out rows."""
+"""The variance of targets around their predictions, learned from held-out rows."""
 
 from __future__ import annotations
 

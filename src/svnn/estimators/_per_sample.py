@@ -23,7 +23,7 @@ _FEWEST = 2
 
 @dataclass(frozen=True)
 class PerSample:
-    """Where the covariance of a row comes from.
+    """The source of the covariance of each row.
 
     Attributes
     ----------

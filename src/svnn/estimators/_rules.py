@@ -1,4 +1,4 @@
-"""What the parameters of networks may be; the classes that have them write out names, defaults and documentation."""
+"""Rules for the parameters of networks; the classes that have them write out names, defaults and documentation."""
 
 from __future__ import annotations
 

@@ -24,7 +24,7 @@ _MOST_LOGARITHMS = 1000
 
 @dataclass(frozen=True)
 class Shift:
-    """What filters are polynomials of.
+    """The matrix that filters are polynomials of.
 
     Attributes
     ----------

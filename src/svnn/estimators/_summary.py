@@ -1,4 +1,4 @@
-"""What predictors say of themselves: to scikit-learn, after ``fit``, and of a graph and how its training went."""
+"""Tags for scikit-learn, and the facts of a fitted model: its graph and its training."""
 
 from __future__ import annotations
 

@@ -89,14 +89,13 @@ def edge_contributions(
 
     Examples
     --------
-    >>> from svnn import SVNNRegressor
+    >>> from svnn import SVNNRegressor, inspection
     >>> from svnn.paper import make_sparse_cov
-    >>> from svnn.inspection import edge_contributions
     >>> data = make_sparse_cov(n_samples=100, n_features=8, random_state=0)
     >>> model = SVNNRegressor(covariance="sample", max_epochs=5, random_state=0).fit(data.X, data.y)
-    >>> edge_contributions(model, data.X).contributions.shape
+    >>> inspection.edge_contributions(model, data.X).contributions.shape
     (100, 28)
-    >>> edge_contributions(model, data.X, edges=[(0, 1), (2, 5)]).names.tolist()
+    >>> inspection.edge_contributions(model, data.X, edges=[(0, 1), (2, 5)]).names.tolist()
     ['x0 - x1', 'x2 - x5']
     """
     check_model(model)

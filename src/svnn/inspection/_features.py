@@ -98,12 +98,11 @@ def feature_contributions(
 
     Examples
     --------
-    >>> from svnn import SVNNRegressor
+    >>> from svnn import SVNNRegressor, inspection
     >>> from svnn.paper import make_sparse_cov
-    >>> from svnn.inspection import feature_contributions
     >>> data = make_sparse_cov(n_samples=100, n_features=8, random_state=0)
     >>> model = SVNNRegressor(max_epochs=5, random_state=0).fit(data.X, data.y)
-    >>> found = feature_contributions(model, data.X[:3])
+    >>> found = inspection.feature_contributions(model, data.X[:3])
     >>> found.contributions.shape, len(found.top(2))
     ((3, 8), 2)
     >>> bool(abs(found.baseline + found.contributions.sum(1) - model.predict(data.X[:3])).max() < 1e-3)
@@ -155,12 +154,11 @@ def eigenvector_contributions(
 
     Examples
     --------
-    >>> from svnn import SVNNRegressor
+    >>> from svnn import SVNNRegressor, inspection
     >>> from svnn.paper import make_sparse_cov
-    >>> from svnn.inspection import eigenvector_contributions
     >>> data = make_sparse_cov(n_samples=100, n_features=8, random_state=0)
     >>> model = SVNNRegressor(max_epochs=5, random_state=0).fit(data.X, data.y)
-    >>> found = eigenvector_contributions(model, data.X, n_components=3)
+    >>> found = inspection.eigenvector_contributions(model, data.X, n_components=3)
     >>> found.contributions.shape, found.explained_variance_ratio.shape, found.rest.shape
     ((100, 3), (3,), (100,))
     """

@@ -125,12 +125,11 @@ def grouped_permutation_importance(
 
     Examples
     --------
-    >>> from svnn import SVNNRegressor
+    >>> from svnn import SVNNRegressor, inspection
     >>> from svnn.paper import make_sparse_cov
-    >>> from svnn.inspection import grouped_permutation_importance
     >>> data = make_sparse_cov(n_samples=100, n_features=8, random_state=0)
     >>> model = SVNNRegressor(max_epochs=5, random_state=0).fit(data.X, data.y)
-    >>> found = grouped_permutation_importance(model, data.X, data.y, groups=[[0, 1], [2]], random_state=0)
+    >>> found = inspection.grouped_permutation_importance(model, data.X, data.y, groups=[[0, 1], [2]], random_state=0)
     >>> found.importances.shape, found.names.tolist()
     ((2, 5), ['x0, x1', 'x2'])
     """

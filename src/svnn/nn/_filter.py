@@ -122,7 +122,7 @@ class CovarianceFilter(nn.Module):
 
 
 def _is_edges(shift: object, edge_weight: Tensor | None) -> bool:
-    """Say whether a shift is the edges of a graph: integers of shape (2, E). A matrix has other numbers."""
+    """Return whether a shift is the edges of a graph: integers of shape (2, E). A matrix has other numbers."""
     found = are_integers(shift) and shift.ndim == 2 and len(shift) == 2
     if edge_weight is not None and not found:
         raise ValueError("edge_weight belongs to edges; give an edge_index of shape (2, E) as the shift.")

@@ -1,4 +1,4 @@
-"""Who listens to the parts of a network: fused paths are for those that nobody listens to."""
+"""Detect forward hooks: fused paths are skipped where there are any."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ _EVERYWHERE = tuple(f"_global{name}" for name in _OWN)
 
 
 def watched(*parts: nn.Module) -> bool:
-    """Say whether a hook, or a ``forward`` that was put in the place of a part's own, has to be called.
+    """Return whether a hook, or a ``forward`` that was put in the place of a part's own, has to be called.
 
     Examples
     --------

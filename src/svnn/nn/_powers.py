@@ -31,7 +31,7 @@ RowShifts: TypeAlias = Tensor | CovarianceOperator | None
 DENSE_NODES = 2048
 #: So is a matrix of which a larger share is not zero, whatever its size.
 DENSE_SHARE = 0.1
-#: Up to so many numbers, 32 MB in single precision, a matrix is stored for every shift.
+#: Up to this many numbers, 32 MB in single precision, a matrix is stored for every shift.
 STACKED_VALUES = 2**23
 #: The least variance of a direction, relative to the mean, for which polynomials are made orthonormal.
 _LEAST = 1e-2

@@ -86,7 +86,7 @@ class ShiftedSignals(ABC):
     @property
     @abstractmethod
     def device(self) -> torch.device:
-        """Where the signals are."""
+        """The device of the signals."""
 
     def __len__(self) -> int:
         return self.shape[0]
@@ -218,7 +218,7 @@ class SpectralSignals(ShiftedSignals):
 
 
 def same_scale(a: float | Tensor | None, b: float | Tensor | None) -> bool:
-    """Say whether two scales, each one number or one for each sample, are the same."""
+    """Return whether two scales, each one number or one for each sample, are the same."""
     if isinstance(a, Tensor) or isinstance(b, Tensor):
         return isinstance(a, Tensor) and isinstance(b, Tensor) and torch.equal(a, b)
     return a == b

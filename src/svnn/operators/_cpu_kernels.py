@@ -294,7 +294,7 @@ MIXED_ROWS = 64
 
 @njit
 def _is_whole(job):
-    """Say whether a group is one sample of whole vectors, which is shifted where it lies."""
+    """Return whether a group is one sample of whole vectors, which is shifted where it lies."""
     return job[GROUP] == 1 and job[LANES] == job[F]
 
 

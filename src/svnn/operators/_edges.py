@@ -178,7 +178,7 @@ def to_pyg(operator: CovarianceOperator, x: Tensor | None = None) -> Any:
 
 
 def are_integers(values: object) -> TypeIs[Tensor | np.ndarray]:
-    """Say whether these are a tensor or an array of integers."""
+    """Return whether these are a tensor or an array of integers."""
     if isinstance(values, Tensor):
         return not (values.is_floating_point() or values.is_complex() or values.dtype == torch.bool)
     return isinstance(values, np.ndarray) and values.dtype.kind in "iu"

@@ -50,8 +50,7 @@ class StabilityDisplay(style.Display):
     ----------
     x_ : str
         The column of the horizontal axis: the one whose values differ.
-    ax_ : matplotlib Axes
-    figure_ : matplotlib Figure
+    ax_, figure_ : Axes and Figure of matplotlib
 
     See Also
     --------
@@ -191,8 +190,7 @@ class TrainingDisplay(style.Display):
     ----------
     best_epochs_ : list of int
         The epochs whose weights the members kept; the epoch of the smallest loss where the history does not say.
-    ax_ : matplotlib Axes
-    figure_ : matplotlib Figure
+    ax_, figure_ : Axes and Figure of matplotlib
 
     Examples
     --------

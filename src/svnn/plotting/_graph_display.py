@@ -52,8 +52,7 @@ class GraphDisplay(style.Display):
         The ends of the edges, strongest first.
     named_ : list of str
         The names that are written, that of the most connected feature first.
-    ax_ : matplotlib Axes
-    figure_ : matplotlib Figure
+    ax_, figure_ : Axes and Figure of matplotlib
 
     Examples
     --------

@@ -32,8 +32,7 @@ class PredictionDisplay(style.Display):
     ----------
     counts_ : ndarray of shape (n_classes, n_classes)
         For classes: true ones in rows, predicted ones in columns.
-    ax_ : matplotlib Axes
-    figure_ : matplotlib Figure
+    ax_, figure_ : Axes and Figure of matplotlib
 
     Examples
     --------

@@ -50,8 +50,7 @@ class SpectrumDisplay(style.Display):
         The largest eigenvalue that noise alone gives.
     n_above_ : int
         How many eigenvalues are larger.
-    ax_ : matplotlib Axes
-    figure_ : matplotlib Figure
+    ax_, figure_ : Axes and Figure of matplotlib
 
     Examples
     --------
@@ -211,8 +210,7 @@ class ResponseDisplay(style.Display):
     ----------
     gains_ : ndarray of shape (L, members)
         The root mean square of a member's responses.
-    ax_ : matplotlib Axes
-    figure_ : matplotlib Figure
+    ax_, figure_ : Axes and Figure of matplotlib
 
     Examples
     --------

@@ -39,7 +39,7 @@ _EXPLAINED = 300_000
 
 @dataclass(frozen=True)
 class Density:
-    """How dense a covariance is.
+    """The density of a covariance.
 
     Number of features, of their pairs, and of the pairs that are kept, also as a share; number of edges of every
     feature, and of features without any. ``verdict`` is "nearly everything", "nearly nothing", or "" between the two.

@@ -1,4 +1,4 @@
-"""How much memory there is, and what is said where a table needs more."""
+"""The free memory, and an error where a table needs more."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""How far outputs move when the covariance does.
+"""Stability: how far outputs move when the covariance does.
 
 - Filters: responses, Lipschitz constants (Defs. 1 and 6 to 8) and principal components in ``_responses``, certified
   bounds in ``_bounds``.

@@ -34,7 +34,7 @@ _VALUES = 2**23
 
 @dataclass(frozen=True)
 class LayerTerms:
-    r"""What one layer contributes to a :class:`Certificate`.
+    r"""The contribution of one layer to a :class:`Certificate`.
 
     Attributes
     ----------

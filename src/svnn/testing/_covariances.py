@@ -16,7 +16,7 @@ from svnn.testing._expect import expect, expect_close, expect_error, run_checks
 
 
 class Estimator(Protocol):
-    """What is checked: an object with ``fit`` that sets ``covariance_``."""
+    """An estimator to check: an object with ``fit`` that sets ``covariance_``."""
 
     def fit(self, X: Any) -> Any:
         """Estimate the covariance of ``X`` and return self."""

@@ -1,4 +1,4 @@
-"""How a check says what is broken: an ``AssertionError`` with a whole sentence."""
+"""Failures of a check: an ``AssertionError`` with a whole sentence."""
 
 from __future__ import annotations
 

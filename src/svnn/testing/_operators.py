@@ -27,7 +27,7 @@ def check_operator(
     matrices: Iterable[Tensor] | None = None,
     skip: Collection[str] = (),
 ) -> None:
-    """Check that an operator does what svnn's networks expect of one.
+    """Check that an operator does what svnn's networks expect of one; an ``AssertionError`` says what it does not do.
 
     Parameters
     ----------
@@ -40,11 +40,6 @@ def check_operator(
         for each of B samples gets all of them in one tensor.
     skip : collection of str
         Names of checks to leave out.
-
-    Raises
-    ------
-    AssertionError
-        At the first check that fails, with a sentence that says what is broken.
 
     Notes
     -----

@@ -17,7 +17,7 @@ from svnn.nn._layers import drop_threshold, node_draws
 
 #: The losses that the kernel knows, in the order of its codes.
 LOSS_CODES = (*LOSSES, "cross_entropy")
-#: Below so many rows of at least so many nodes, plain torch evaluates faster: the kernel takes as long as for 32 rows.
+#: Below this many rows of at least this many nodes, plain torch evaluates faster: the kernel takes as long as for 32.
 #: With 7129 nodes and 5 held-out rows an evaluation takes 0.14 of the time.
 _FEW_ROWS, _MANY_NODES = 8, 1000
 #: Bytes of random draws to make at a time.

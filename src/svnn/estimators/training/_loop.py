@@ -184,7 +184,7 @@ class StatefulCallback(Protocol):
 
 @dataclass(frozen=True)
 class Training:
-    """How to train: the parameters of the loop, with "auto" resolved."""
+    """The parameters of the loop, with "auto" resolved."""
 
     lr: float
     schedule: str

@@ -54,7 +54,7 @@ def watched_members(validation: Batch | None, n_members: int) -> np.ndarray:
 
 @dataclass(frozen=True)
 class Optimiser:
-    """What every optimiser takes from the estimator's parameters.
+    """The parameters of every optimiser.
 
     ``averaging`` is the decay of a moving average of the weights, which is validated and kept in their place.
     """

@@ -1,4 +1,4 @@
-"""What sparse covariance networks are compared with, as scikit-learn estimators on the same training loop.
+"""Models that sparse covariance networks are compared with, as scikit-learn estimators on the same training loop.
 
 ============================================================  =======================================================
 name in the paper                                             here

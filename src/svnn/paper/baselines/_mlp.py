@@ -41,7 +41,7 @@ class MLP(nn.Module):
 
 
 class Perceptron(NetworkBaseline):
-    """What perceptrons share, whatever they predict."""
+    """Base of the perceptrons."""
 
     _rules: ClassVar = {**LAYERS, **TRAINING}
 

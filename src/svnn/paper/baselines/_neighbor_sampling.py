@@ -74,7 +74,7 @@ class GCN(nn.Module):
 
 
 class NeighborSampling(NetworkBaseline):
-    """What networks on sampled neighbours share, whatever they predict."""
+    """Base of the networks on sampled neighbours."""
 
     _rules: ClassVar = {"n_neighbors": integer(1), **LAYERS, **TRAINING}
 

@@ -1,4 +1,4 @@
-"""What the baselines that train a network share: one ``fit``, the fitted values, and predictions."""
+"""Base of the baselines that train a network: one ``fit``, the fitted values, and predictions."""
 
 from __future__ import annotations
 
@@ -49,7 +49,7 @@ def layer(in_features: int, out_features: int, dropout: float, batch_norm: bool)
 
 @dataclass(frozen=True)
 class Fitted:
-    """What ``fit`` learned.
+    """Values that ``fit`` learned.
 
     Attributes
     ----------

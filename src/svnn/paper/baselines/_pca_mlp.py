@@ -107,7 +107,7 @@ def possible_components(n_components: int, **limits: int) -> int:
 
 
 class ReducedPerceptron(Perceptron):
-    """What perceptrons on principal components share, whatever they predict."""
+    """Base of the perceptrons on principal components."""
 
     _rules: ClassVar = {
         "n_components": integer(1),

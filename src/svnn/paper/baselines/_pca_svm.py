@@ -31,7 +31,7 @@ from svnn.paper.baselines._pca_mlp import PrincipalComponents, possible_componen
 
 @dataclass(frozen=True)
 class Fitted:
-    """What ``fit`` learned: the units, a covariance, its leading eigenvectors (k, N), and the machine on them."""
+    """Values that ``fit`` learned: the units, a covariance, its leading eigenvectors (k, N), and the machine on them."""
 
     standardizer: Standardizer
     targets: Targets
@@ -43,7 +43,7 @@ class Fitted:
 
 
 class PCASVM(Baseline):
-    """What the support vector machines on principal components share, whatever they predict."""
+    """Base of the support vector machines on principal components."""
 
     fitted_: Fitted
     n_features_in_: int
