@@ -187,7 +187,7 @@ def build_svnn(model: Any, data: Any, order: int) -> SVNN:
 
 
 def warm_networks(model: Any, trained: Sequence[SVNN], data: Any, order: int) -> list[SVNN]:
-    """Return copies of trained members to go on from, or an error where the parameters ask for other ones."""
+    """Return copies of trained members to start from, or an error where the parameters ask for other ones."""
     if len(trained) != int(model.members):
         raise ValueError(
             f"the last fit has {len(trained)} networks, members={model.members} asks for others; use the same members, "

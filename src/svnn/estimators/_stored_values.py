@@ -132,7 +132,7 @@ def encode_fitted(estimator: HasCovariance | None, key: str, tensors: dict[str, 
     with suppress(ValueError):
         found = {**encode(estimator, key, tensors), "attributes": attributes}
         totals: Totals | None = getattr(estimator, "_totals_", None)
-        if totals is not None:  # what partial_fit goes on from
+        if totals is not None:  # what partial_fit updates
             found["running"] = {k: encode(v, f"{key}.running.{k}", tensors) for k, v in totals._asdict().items()}
         data: Observations | None = getattr(estimator, "_observations_", None)
         if data is not None and data.panels is None:  # what a random estimator draws from

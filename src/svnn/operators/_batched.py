@@ -262,7 +262,7 @@ class BatchedOperator(PerSample):
         return torch.stack([first + row, first + column]), dense[sample, row, column]
 
 
-#: From this many entries on that need not be repeated for each matrix, it pays to filter the rows of one matrix together.
+#: From this many entries on that need not be repeated for each matrix, filtering the rows of one matrix together pays.
 _SAVED_ENTRIES = 2**16
 
 

@@ -21,7 +21,7 @@ from svnn.operators._tracing import TensorModule, compiling, traced
 
 Kept = TypeVar("Kept")
 
-#: Up to this size, and with at least this many values per node, a product per sample is faster than one for all samples.
+#: Up to this size, and with at least this many values per node, a product per sample is faster than one for all.
 _PER_SAMPLE_LIMIT, _PER_SAMPLE_VALUES = 256, 16
 _NOTHING = nullcontext()
 #: Up to this size all eigenvalues are computed.

@@ -31,7 +31,7 @@ from svnn.paper.baselines._pca_mlp import PrincipalComponents, possible_componen
 
 @dataclass(frozen=True)
 class Fitted:
-    """Values that ``fit`` learned: the units, a covariance, its leading eigenvectors (k, N), and the machine on them."""
+    """Values that ``fit`` learned: units, a covariance, its leading eigenvectors (k, N), and the machine on them."""
 
     standardizer: Standardizer
     targets: Targets
