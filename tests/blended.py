@@ -49,3 +49,10 @@ def outputs(model: Any, X: np.ndarray) -> np.ndarray:
     """Return the probabilities of a classifier, or the predictions of a regressor."""
     found: np.ndarray = model.predict_proba(X) if hasattr(model, "predict_proba") else model.predict(X)
     return found
+
+
+def without_some_rows(X: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    """Return weights of which a quarter are zero, and the data with other values in these rows."""
+    weight = np.random.default_rng(0).uniform(0.5, 1, len(X))
+    weight[::4] = 0
+    return weight, np.where(weight[:, None] > 0, X, -3 * X)

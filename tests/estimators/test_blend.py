@@ -13,7 +13,7 @@ from sklearn.preprocessing import StandardScaler
 from sklearn.svm import SVC
 from sklearn.utils.estimator_checks import parametrize_with_checks
 
-from blended import DATA, labels, outputs, partly_linear
+from blended import DATA, labels, outputs, partly_linear, without_some_rows
 from svnn import BlendClassifier, BlendRegressor, SVNNClassifier, SVNNRegressor
 from svnn.estimators import _blend_parts, _linear
 from svnn.estimators._blend_weights import number_weights, with_doubt
@@ -270,9 +270,7 @@ def test_class_weights_count_in_the_weights_of_the_parts(data, monkeypatch):
 @KINDS
 def test_rows_without_weight_do_not_count(kind, data):
     X, y = problem(kind, data)
-    weight = np.random.default_rng(0).uniform(0.5, 1, 120)
-    weight[::4] = 0
-    other = np.where(weight[:, None] > 0, X, -3 * X)
+    weight, other = without_some_rows(X)
     models = [blend(kind).fit(each, y, w) for each, w in ((X, weight), (other, weight), (X, 1e-3 * weight))]
     for model in models[1:]:
         assert list(model.blend_.values()) == pytest.approx(list(models[0].blend_.values()), abs=1e-4)

@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 from sklearn.linear_model import RidgeCV
 from sklearn.utils.estimator_checks import parametrize_with_checks
 
-from blended import DATA, labels, outputs, partly_linear
+from blended import DATA, labels, outputs, partly_linear, without_some_rows
 from strategies import seeds
 from svnn import SVNNRegressor
 from svnn.estimators import _linear
@@ -169,9 +169,7 @@ def test_a_class_without_weight_is_not_predicted(data):
 @KINDS
 def test_rows_without_weight_do_not_count(kind, data):
     X, y = problem(kind, data)
-    weight = np.random.default_rng(0).uniform(0.5, 1, 120)
-    weight[::4] = 0
-    other = np.where(weight[:, None] > 0, X, -3 * X)
+    weight, other = without_some_rows(X)
     models = [kind(random_state=0).fit(each, y, w) for each, w in ((X, weight), (other, weight), (X, 1e-3 * weight))]
     for model in models[1:]:
         np.testing.assert_allclose(outputs(model, X), outputs(models[0], X), rtol=1e-6, atol=1e-6)

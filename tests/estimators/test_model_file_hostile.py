@@ -140,7 +140,9 @@ def test_wrong_values_in_the_header(path, name, value):
         header["checksum"] = _model_file.checksum(tensors, header)
         save_file(tensors, path, metadata={"svnn": json.dumps(header)})
     else:
-        check_refused(path, tensors, header)
+        forge(path, tensors, header)
+    with pytest.raises(ModelFileError):
+        svnn.load(path)
 
 
 @pytest.mark.parametrize(

@@ -231,15 +231,15 @@ class Sparsifier(CovarianceEstimator):
 
     def __init__(
         self,
-        correlation: str,
-        base: str | HasFit | None,
-        psd: str | None,
-        missing: str,
-        halflife: float | None,
-        sparse_output: bool | None,
-        dense_limit: int,
-        memory_limit: float | str | None,
-        verbose: bool,
+        correlation: str = "pearson",
+        base: str | HasFit | None = None,
+        psd: str | None = None,
+        missing: str = "raise",
+        halflife: float | None = None,
+        sparse_output: bool | None = None,
+        dense_limit: int = 4096,
+        memory_limit: float | str | None = None,
+        verbose: bool = False,
     ) -> None:
         super().__init__()
         self.correlation = correlation

@@ -12,11 +12,13 @@ from typing import Any, ClassVar, Self
 import numpy as np
 import torch
 from numpy.typing import ArrayLike
+from sklearn.base import BaseEstimator
+from sklearn.utils import Tags
 from sklearn.utils.validation import check_is_fitted
 
 from svnn._parameters import check_parameters
 from svnn._summary import FittedSummary
-from svnn._types import ColumnLike, CovarianceLike, DataLike, HasCovariance, Matrix, MatrixLike
+from svnn._types import ColumnLike, CovarianceLike, DataLike, HasCovariance, Matrix, MatrixLike, RandomState
 from svnn._validation import at_once
 from svnn.estimators._data import Data, check_signals, prepare
 from svnn.estimators._evaluate import evaluate, networks_of
@@ -27,7 +29,7 @@ from svnn.estimators._model_file import PathLike
 from svnn.estimators._noise import Noise, learn_noise
 from svnn.estimators._per_sample import PerSample, RowMatrices, check_no_shift
 from svnn.estimators._shift import Shift, learn_shift, shift_on
-from svnn.estimators._summary import Trained, network_facts
+from svnn.estimators._summary import network_facts
 from svnn.estimators._units import Standardizer, Targets, softmax
 from svnn.estimators.training import pick_device, plain_torch
 from svnn.functional._array import generator
@@ -75,6 +77,57 @@ class Fitted:
     def networks(self) -> list[SVNN]:
         """The members as a list."""
         return networks_of(self.module)
+
+
+class Predictor(BaseEstimator):
+    """Base of the estimators of numbers or labels from tables (t, N) and signals (t, N, F)."""
+
+    random_state: RandomState
+    _are_labels: ClassVar[bool]
+
+    def _after_fit(self, name: str = "fitted_") -> Any:
+        """Return a fitted value; before ``fit`` an AttributeError, as for any attribute that is not there."""
+        try:
+            return vars(self)[name]
+        except KeyError:
+            raise AttributeError(f"this {type(self).__name__} is not fitted yet; call fit first.") from None
+
+    def __sklearn_tags__(self) -> Tags:
+        tags = super().__sklearn_tags__()
+        tags.non_deterministic = self.random_state is None
+        tags.input_tags.three_d_array = True
+        tags.target_tags.multi_output = not self._are_labels
+        return tags
+
+
+class Labelled(Predictor):
+    """Base of classifiers."""
+
+    @property
+    def classes_(self) -> np.ndarray:
+        """The labels, in order."""
+        found: np.ndarray = self._after_fit().targets.classes
+        return found
+
+
+class Trained(Predictor):
+    """Base of the estimators that train networks."""
+
+    @property
+    def module_(self) -> Any:
+        """The trained network, or several of them that predict together."""
+        return self._after_fit().module
+
+    @property
+    def history_(self) -> History:
+        """The losses of every epoch."""
+        history: History = self._after_fit().history
+        return history
+
+    @property
+    def n_iter_(self) -> int:
+        """Number of epochs trained."""
+        return len(self.history_["train_loss"])
 
 
 class BaseSVNN(FittedSummary, Trained):

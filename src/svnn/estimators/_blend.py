@@ -19,6 +19,7 @@ from svnn._parameters import Rule, anything, check_parameters, integer
 from svnn._summary import FittedSummary
 from svnn._types import ColumnLike, CovarianceLike, DataLike, MatrixLike, RandomState
 from svnn._validation import at_once
+from svnn.estimators._base import Labelled, Predictor
 from svnn.estimators._blend_parts import (
     BlendFitted,
     fit_part,
@@ -42,7 +43,7 @@ from svnn.estimators._model_file import PathLike
 from svnn.estimators._per_sample import check_no_shift
 from svnn.estimators._regressor import SVNNRegressor
 from svnn.estimators._rules import TRAINING
-from svnn.estimators._summary import Labelled, Predictor, network_facts
+from svnn.estimators._summary import network_facts
 from svnn.estimators._units import LabelTargets, NumberTargets, Targets, check_targets
 from svnn.estimators.training import plain_torch
 

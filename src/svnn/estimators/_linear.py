@@ -13,10 +13,10 @@ from sklearn.utils.validation import check_is_fitted
 from svnn._parameters import Rule, boolean, check_parameters, class_weights, integer, number, seed
 from svnn._types import ColumnLike, DataLike, RandomState
 from svnn._validation import at_once
+from svnn.estimators._base import Labelled, Predictor
 from svnn.estimators._blend_weights import sharpness
 from svnn.estimators._closed_form import Linear, discriminants, gram_matrix, ridge, strongest, updated_linear
 from svnn.estimators._data import Data, Rows, check_signals, more_rows, prepare
-from svnn.estimators._summary import Labelled, Predictor
 from svnn.estimators._units import NumberTargets, Standardizer, Targets, softmax
 from svnn.functional._array import generator
 
@@ -293,8 +293,8 @@ class LinearClassifier(ClassifierMixin, Labelled, _LinearModel):
     Examples
     --------
     >>> from sklearn.datasets import load_iris
-    >>> X, y = load_iris(return_X_y=True)
-    >>> round(LinearClassifier(random_state=0).fit(X, y).score(X, y), 2)
+    >>> iris = load_iris()
+    >>> round(LinearClassifier(random_state=0).fit(iris.data, iris.target).score(iris.data, iris.target), 2)
     0.98
     """
 

@@ -154,11 +154,11 @@ def eigenvector_contributions(
 
     Examples
     --------
+    >>> from sklearn.datasets import load_diabetes
     >>> from svnn import SVNNRegressor, inspection
-    >>> from svnn.paper import make_sparse_cov
-    >>> data = make_sparse_cov(n_samples=100, n_features=8, random_state=0)
-    >>> model = SVNNRegressor(max_epochs=5, random_state=0).fit(data.X, data.y)
-    >>> found = inspection.eigenvector_contributions(model, data.X, n_components=3)
+    >>> X, y = load_diabetes(return_X_y=True)
+    >>> model = SVNNRegressor(max_epochs=5, random_state=0).fit(X, y)
+    >>> found = inspection.eigenvector_contributions(model, X[:100], n_components=3)
     >>> found.contributions.shape, found.explained_variance_ratio.shape, found.rest.shape
     ((100, 3), (3,), (100,))
     """

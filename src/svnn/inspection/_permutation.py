@@ -128,8 +128,9 @@ def grouped_permutation_importance(
     >>> from svnn import SVNNRegressor, inspection
     >>> from svnn.paper import make_sparse_cov
     >>> data = make_sparse_cov(n_samples=100, n_features=8, random_state=0)
-    >>> model = SVNNRegressor(max_epochs=5, random_state=0).fit(data.X, data.y)
-    >>> found = inspection.grouped_permutation_importance(model, data.X, data.y, groups=[[0, 1], [2]], random_state=0)
+    >>> X, y = data.X, data.y
+    >>> model = SVNNRegressor(max_epochs=5, random_state=0).fit(X, y)
+    >>> found = inspection.grouped_permutation_importance(model, X, y, groups=[[0, 1], [2]], random_state=0)
     >>> found.importances.shape, found.names.tolist()
     ((2, 5), ['x0, x1', 'x2'])
     """

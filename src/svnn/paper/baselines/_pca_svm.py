@@ -17,10 +17,10 @@ from sklearn.utils.validation import check_is_fitted
 from svnn._parameters import Rule, anything, boolean, class_weights, integer, number, seed
 from svnn._types import ColumnLike, CovarianceLike, DataLike, HasCovariance, Matrix, MatrixLike, RandomState
 from svnn.covariance._resolve import fit_covariance, resolve
+from svnn.estimators._base import Labelled
 from svnn.estimators._data import check_signals, prepare
 from svnn.estimators._per_sample import given_matrix
 from svnn.estimators._shift import known_covariance, plain_covariance
-from svnn.estimators._summary import Labelled
 from svnn.estimators._units import Standardizer, Targets, check_targets
 from svnn.estimators.training import plain_torch
 from svnn.functional.spectrum import align_signs, leading_eigenvectors
@@ -266,8 +266,8 @@ class PCASVMClassifier(ClassifierMixin, Labelled, PCASVM):
     --------
     >>> from sklearn.datasets import load_iris
     >>> from svnn.paper.baselines import PCASVMClassifier
-    >>> X, y = load_iris(return_X_y=True)
-    >>> bool(PCASVMClassifier(n_components=3).fit(X, y).score(X, y) > 0.9)
+    >>> iris = load_iris()
+    >>> bool(PCASVMClassifier(n_components=3).fit(iris.data, iris.target).score(iris.data, iris.target) > 0.9)
     True
     """
 
