@@ -80,8 +80,12 @@ def walk(job: Callable[[], Any]) -> Walk:
 
     def follow(frame: FrameType, event: str, _: Any) -> None:
         file, name = frame.f_code.co_filename, frame.f_code.co_qualname
-        # Comprehensions are part of the function that they stand in; module bodies run on import.
-        if not file.startswith(root) or name.rpartition(".")[2] in ("<listcomp>", "<genexpr>", "<dictcomp>"):
+        # Comprehensions are part of the function that they stand in; module bodies run on import; templates are text.
+        if (
+            not file.startswith(root)
+            or not file.endswith(".py")
+            or name.rpartition(".")[2] in ("<listcomp>", "<genexpr>", "<dictcomp>")
+        ):
             return
         if event == "call":
             seen.functions.setdefault((file[len(root) + 1 :], name))

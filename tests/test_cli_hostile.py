@@ -236,7 +236,7 @@ def test_a_signal_in_the_middle_loses_nothing(tmp_path, moment, number, code):
         wait_for(lambda: "\n" in results.read_text(), process)
     os.killpg(process.pid, number)
     process.out, process.err = process.communicate(timeout=60)
-    assert "the same command goes on" in one_line(process, code)
+    assert "the same command continues" in one_line(process, code)
     if moment == results.name and number == signal.SIGINT:
         before = results.read_bytes()
         again = svnn(*arguments, cwd=tmp_path)

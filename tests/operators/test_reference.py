@@ -123,9 +123,7 @@ def test_a_fitted_model_moves_as_far_as_the_reference_says(name):
     C, other = MATRICES[name], MATRICES["covariance"]
     rng = np.random.default_rng(0)
     X = rng.standard_normal((40, len(C)))
-    model = SVNNRegressor(
-        covariance="precomputed", shift=C, members=1, order=2, max_epochs=3, random_state=0, standardize=False
-    )
+    model = SVNNRegressor(covariance=C, members=1, order=2, max_epochs=3, random_state=0, standardize=False)
     model.fit(X, X.sum(1) + rng.standard_normal(40))
     assert model.operator_.scale == pytest.approx(reference.spectral_norm(C))
     state = {key: value.double().numpy() for key, value in model.module_.state_dict().items()}

@@ -12,13 +12,12 @@ from typing import Any, ClassVar, Self
 import numpy as np
 import torch
 from numpy.typing import ArrayLike
-from sklearn.base import BaseEstimator
 from sklearn.utils import Tags
 from sklearn.utils.validation import check_is_fitted
 
 from svnn._parameters import check_parameters
 from svnn._summary import FittedSummary
-from svnn._types import ColumnLike, CovarianceLike, DataLike, HasCovariance, Matrix, MatrixLike, RandomState
+from svnn._types import ColumnLike, CovarianceLike, DataLike, MatrixLike, RandomState
 from svnn._validation import at_once
 from svnn.estimators._data import Data, check_signals, prepare
 from svnn.estimators._evaluate import evaluate, networks_of
@@ -29,12 +28,11 @@ from svnn.estimators._model_file import PathLike
 from svnn.estimators._noise import Noise, learn_noise
 from svnn.estimators._per_sample import PerSample, RowMatrices, check_no_shift
 from svnn.estimators._shift import Shift, learn_shift, shift_on
-from svnn.estimators._summary import network_facts
+from svnn.estimators._summary import fitted_property, network_facts, predictor_tags
 from svnn.estimators._units import Standardizer, Targets, softmax
 from svnn.estimators.training import pick_device, plain_torch
 from svnn.functional._array import generator
 from svnn.nn import SVNN, Members
-from svnn.operators import CovarianceOperator
 
 #: Training rows by which the members' agreement is measured.
 _AGREEMENT_ROWS = 1000
@@ -79,63 +77,14 @@ class Fitted:
         return networks_of(self.module)
 
 
-class Predictor(BaseEstimator):
-    """Base of the estimators of numbers or labels from tables (t, N) and signals (t, N, F)."""
-
-    random_state: RandomState
-    _are_labels: ClassVar[bool]
-
-    def _after_fit(self, name: str = "fitted_") -> Any:
-        """Return a fitted value; before ``fit`` an AttributeError, as for any attribute that is not there."""
-        try:
-            return vars(self)[name]
-        except KeyError:
-            raise AttributeError(f"this {type(self).__name__} is not fitted yet; call fit first.") from None
-
-    def __sklearn_tags__(self) -> Tags:
-        tags = super().__sklearn_tags__()
-        tags.non_deterministic = self.random_state is None
-        tags.input_tags.three_d_array = True
-        tags.target_tags.multi_output = not self._are_labels
-        return tags
-
-
-class Labelled(Predictor):
-    """Base of classifiers."""
-
-    @property
-    def classes_(self) -> np.ndarray:
-        """The labels, in order."""
-        found: np.ndarray = self._after_fit().targets.classes
-        return found
-
-
-class Trained(Predictor):
-    """Base of the estimators that train networks."""
-
-    @property
-    def module_(self) -> Any:
-        """The trained network, or several of them that predict together."""
-        return self._after_fit().module
-
-    @property
-    def history_(self) -> History:
-        """The losses of every epoch."""
-        history: History = self._after_fit().history
-        return history
-
-    @property
-    def n_iter_(self) -> int:
-        """Number of epochs trained."""
-        return len(self.history_["train_loss"])
-
-
-class BaseSVNN(FittedSummary, Trained):
+class BaseSVNN(FittedSummary):
     """Base of :class:`SVNNRegressor` and :class:`SVNNClassifier`: all that does not depend on what is predicted."""
 
     fitted_: Fitted
     shift_: Shift
     n_features_in_: int
+    random_state: RandomState
+    _are_labels: ClassVar[bool]
     _kept_by_fit: ClassVar = ("fitted_",)  # for warm_start
 
     @at_once
@@ -228,25 +177,17 @@ class BaseSVNN(FittedSummary, Trained):
 
     # -- fitted attributes --------------------------------------------------------------------------
 
-    @property
-    def out_of_fold_(self) -> np.ndarray | None:
-        """Predictions for the training rows that were held out of everything; NaN for the others."""
-        return self._after_fit("fitted_").out_of_fold
+    module_ = fitted_property("fitted_.module", "The trained network, or several of them that predict together.")
+    history_ = fitted_property("fitted_.history", "The losses of every epoch.")
+    out_of_fold_ = fitted_property("fitted_.out_of_fold", "Predictions for training rows by members that saw neither.")
+    covariance_estimator_ = fitted_property("shift_.estimator", "The fitted estimator of the covariance.")
+    covariance_ = fitted_property("shift_.covariance", "The covariance of the standardised features.")
+    operator_ = fitted_property("shift_.operator", "The shift: what the filters are polynomials of.")
 
     @property
-    def covariance_estimator_(self) -> HasCovariance | None:
-        """The fitted estimator of the covariance."""
-        return self._after_fit("shift_").estimator
-
-    @property
-    def covariance_(self) -> Matrix:
-        """The covariance of the standardised features."""
-        return self._after_fit("shift_").covariance
-
-    @property
-    def operator_(self) -> CovarianceOperator:
-        """The shift: what the filters are polynomials of."""
-        return self._after_fit("shift_").operator
+    def n_iter_(self) -> int:
+        """Number of epochs trained."""
+        return len(self.history_["train_loss"])
 
     # -- prediction ---------------------------------------------------------------------------------
 
@@ -423,6 +364,9 @@ class BaseSVNN(FittedSummary, Trained):
 
     def _summary(self) -> Mapping[str, str]:
         return network_facts(self) if "fitted_" in vars(self) else {}
+
+    def __sklearn_tags__(self) -> Tags:
+        return predictor_tags(super().__sklearn_tags__(), self)
 
 
 def variance_of(outputs: np.ndarray) -> np.ndarray:

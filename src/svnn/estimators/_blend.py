@@ -12,6 +12,7 @@ import numpy as np
 import torch
 from numpy.typing import ArrayLike
 from sklearn.base import ClassifierMixin, RegressorMixin
+from sklearn.utils import Tags
 from sklearn.utils.metaestimators import _BaseComposition
 from sklearn.utils.validation import check_consistent_length, check_is_fitted
 
@@ -19,7 +20,6 @@ from svnn._parameters import Rule, anything, check_parameters, integer
 from svnn._summary import FittedSummary
 from svnn._types import ColumnLike, CovarianceLike, DataLike, MatrixLike, RandomState
 from svnn._validation import at_once
-from svnn.estimators._base import Labelled, Predictor
 from svnn.estimators._blend_parts import (
     BlendFitted,
     fit_part,
@@ -43,7 +43,7 @@ from svnn.estimators._model_file import PathLike
 from svnn.estimators._per_sample import check_no_shift
 from svnn.estimators._regressor import SVNNRegressor
 from svnn.estimators._rules import TRAINING
-from svnn.estimators._summary import network_facts
+from svnn.estimators._summary import fitted_property, network_facts, predictor_tags
 from svnn.estimators._units import LabelTargets, NumberTargets, Targets, check_targets
 from svnn.estimators.training import plain_torch
 
@@ -51,7 +51,7 @@ from svnn.estimators.training import plain_torch
 _AGREEMENT_ROWS = 1000
 
 
-class _Blend(FittedSummary, Predictor, _BaseComposition):
+class _Blend(FittedSummary, _BaseComposition):
     """Base of :class:`BlendRegressor` and :class:`BlendClassifier`: all that does not depend on what is predicted."""
 
     _rules: ClassVar[dict[str, Rule]] = {
@@ -60,6 +60,7 @@ class _Blend(FittedSummary, Predictor, _BaseComposition):
         "random_state": TRAINING["random_state"],
         "verbose": TRAINING["verbose"],
     }
+    _are_labels: ClassVar[bool]
     _network: ClassVar[Any]
     _linear: ClassVar[Any]
 
@@ -79,6 +80,9 @@ class _Blend(FittedSummary, Predictor, _BaseComposition):
         """Set parameters, also those of the parts, as ``name__parameter``."""
         self._set_params("parts", **params)
         return self
+
+    def __sklearn_tags__(self) -> Tags:
+        return predictor_tags(super().__sklearn_tags__(), self)
 
     # -- fitting ----------------------------------------------------------------------------------
 
@@ -174,20 +178,9 @@ class _Blend(FittedSummary, Predictor, _BaseComposition):
 
     # -- fitted attributes --------------------------------------------------------------------------
 
-    @property
-    def parts_(self) -> dict[str, Any]:
-        """The fitted parts by their names."""
-        return self.fitted_.parts
-
-    @property
-    def blend_(self) -> dict[str, float]:
-        """The weights of the parts; they add up to 1."""
-        return self.fitted_.blend
-
-    @property
-    def out_of_fold_(self) -> np.ndarray | None:
-        """Predictions, or probabilities, for the rows that all parts held out; NaN for the others."""
-        return self.fitted_.out_of_fold
+    parts_ = fitted_property("fitted_.parts", "The fitted parts by their names.")
+    blend_ = fitted_property("fitted_.blend", "The weights of the parts; they add up to 1.")
+    out_of_fold_ = fitted_property("fitted_.out_of_fold", "Predictions for the rows that all parts held out.")
 
     @property
     def network_part(self) -> str | None:
@@ -344,7 +337,7 @@ class BlendRegressor(RegressorMixin, _Blend):
         return mean, (np.sqrt(variance) * units.scale).reshape(mean.shape)
 
 
-class BlendClassifier(ClassifierMixin, Labelled, _Blend):
+class BlendClassifier(ClassifierMixin, _Blend):
     """Classification by several models, each with the weight that suits held-out rows best.
 
     The probabilities of the parts are averaged. The parts are as for :class:`BlendRegressor`; "linear" is a shrunk
@@ -384,6 +377,7 @@ class BlendClassifier(ClassifierMixin, Labelled, _Blend):
     """
 
     _are_labels, _network, _linear = True, SVNNClassifier, LinearClassifier
+    classes_ = fitted_property("fitted_.targets.classes", "The labels, in order.")
 
     @at_once
     def partial_fit(

@@ -12,13 +12,14 @@ from sklearn.base import ClassifierMixin
 
 from svnn._types import ColumnLike, CovarianceLike, DataLike, MatrixLike, RandomState
 from svnn._validation import at_once
-from svnn.estimators._base import BaseSVNN, Labelled
+from svnn.estimators._base import BaseSVNN
 from svnn.estimators._rules import SVNN_CLASSIFIER
+from svnn.estimators._summary import fitted_property
 from svnn.estimators._units import check_targets, softmax
 from svnn.estimators.training import Callback, plain_torch
 
 
-class SVNNClassifier(ClassifierMixin, Labelled, BaseSVNN):
+class SVNNClassifier(ClassifierMixin, BaseSVNN):
     """Classification with a sparse covariance neural network.
 
     Two or more classes, labels of any type. Estimates the covariance of the features, sparsifies it, and trains
@@ -157,6 +158,7 @@ class SVNNClassifier(ClassifierMixin, Labelled, BaseSVNN):
 
     _rules = SVNN_CLASSIFIER
     _are_labels = True
+    classes_ = fitted_property("fitted_.targets.classes", "The labels, in order.")
 
     def __init__(
         self,

@@ -134,6 +134,6 @@ def last_layer(network: SVNN) -> tuple[Tensor, Tensor]:
 def rescale(network: SVNN, scale: np.ndarray | float, constant: np.ndarray | Tensor) -> None:
     """Multiply the outputs of a network, and add a constant, by a change of its last layer."""
     weight, bias = last_layer(network)
-    factor = torch.as_tensor(scale).to(bias)
+    factor = torch.as_tensor(scale, dtype=torch.float64).to(bias)
     weight.mul_(factor.reshape(-1, 1))
     bias.mul_(factor).add_(torch.as_tensor(constant).to(bias))

@@ -7,16 +7,17 @@ from dataclasses import dataclass, replace
 from typing import Any, ClassVar, NamedTuple, Self, cast
 
 import numpy as np
-from sklearn.base import ClassifierMixin, RegressorMixin
+from sklearn.base import BaseEstimator, ClassifierMixin, RegressorMixin
+from sklearn.utils import Tags
 from sklearn.utils.validation import check_is_fitted
 
 from svnn._parameters import Rule, boolean, check_parameters, class_weights, integer, number, seed
 from svnn._types import ColumnLike, DataLike, RandomState
 from svnn._validation import at_once
-from svnn.estimators._base import Labelled, Predictor
 from svnn.estimators._blend_weights import sharpness
 from svnn.estimators._closed_form import Linear, discriminants, gram_matrix, ridge, strongest, updated_linear
 from svnn.estimators._data import Data, Rows, check_signals, more_rows, prepare
+from svnn.estimators._summary import fitted_property, predictor_tags
 from svnn.estimators._units import NumberTargets, Standardizer, Targets, softmax
 from svnn.functional._array import generator
 
@@ -67,7 +68,7 @@ class _OutOfFold(NamedTuple):
     places: np.ndarray | None  # None for rows that the caller gave apart
 
 
-class _LinearModel(Predictor):
+class _LinearModel(BaseEstimator):
     """Base of both linear models: check, standardise, fit, choose by held-out rows, update."""
 
     _rules: ClassVar[dict[str, Rule]] = {
@@ -76,6 +77,8 @@ class _LinearModel(Predictor):
         "folds": integer(1),
         "random_state": seed(),
     }
+    _are_labels: ClassVar[bool]
+    random_state: RandomState
     fitted_: LinearFitted
     out_of_fold_: np.ndarray | None
 
@@ -85,6 +88,9 @@ class _LinearModel(Predictor):
     ) -> Self:
         """Fit the model, as :meth:`svnn.SVNNRegressor.fit`; with ``validation_data`` no rows are held out."""
         return self._fit(X, y, sample_weight, groups=groups, validation_data=validation_data)
+
+    def __sklearn_tags__(self) -> Tags:
+        return predictor_tags(super().__sklearn_tags__(), self)
 
     def _fit(self, X: DataLike, y: ColumnLike, sample_weight: ColumnLike | None, **given: Any) -> Self:
         model: Any = self
@@ -271,7 +277,7 @@ class LinearRegressor(RegressorMixin, _LinearModel):
         return self._update(X, y, sample_weight)
 
 
-class LinearClassifier(ClassifierMixin, Labelled, _LinearModel):
+class LinearClassifier(ClassifierMixin, _LinearModel):
     """Linear discriminant analysis whose covariance within classes is shrunk by as much as suits held-out rows.
 
     Parameters
@@ -299,6 +305,7 @@ class LinearClassifier(ClassifierMixin, Labelled, _LinearModel):
     """
 
     _are_labels = True
+    classes_ = fitted_property("fitted_.targets.classes", "The labels, in order.")
     _rules: ClassVar[dict[str, Rule]] = {**_LinearModel._rules, "class_weight": class_weights()}
 
     def __init__(

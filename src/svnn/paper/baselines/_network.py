@@ -10,18 +10,19 @@ from typing import Any, ClassVar, Self
 
 import numpy as np
 import torch
-from sklearn.base import ClassifierMixin, RegressorMixin
+from sklearn.base import BaseEstimator, ClassifierMixin, RegressorMixin
+from sklearn.utils import Tags
 from sklearn.utils.validation import check_is_fitted
 from torch import Tensor, nn
 
 from svnn._parameters import Rule, check_parameters
-from svnn._types import ColumnLike, DataLike
+from svnn._types import ColumnLike, DataLike, RandomState
 from svnn._validation import at_once
-from svnn.estimators._base import Labelled, Predictor, Trained
 from svnn.estimators._data import Data, Rows, check_signals, prepare
 from svnn.estimators._fingerprint import fingerprint
 from svnn.estimators._history import History
 from svnn.estimators._progress_bar import progress_bar
+from svnn.estimators._summary import fitted_property, predictor_tags
 from svnn.estimators._trainers import batch_of, batches, loss_of, optimiser_of
 from svnn.estimators._units import Standardizer, Targets, softmax
 from svnn.estimators.training import (
@@ -75,10 +76,12 @@ class Fitted:
     graph: Tensor | None = None
 
 
-class Baseline(Predictor, ABC):
+class Baseline(BaseEstimator, ABC):
     """Base of all baselines: what ``fit`` takes."""
 
     _rules: ClassVar[Mapping[str, Rule]]
+    _are_labels: ClassVar[bool]
+    random_state: RandomState
 
     @at_once
     @plain_torch()
@@ -106,12 +109,15 @@ class Baseline(Predictor, ABC):
         seed = int(generator(self.random_state).integers(2**31))
         return self._fit(X, y, sample_weight, seed, validation_data=validation_data, groups=groups)
 
+    def __sklearn_tags__(self) -> Tags:
+        return predictor_tags(super().__sklearn_tags__(), self)
+
     @abstractmethod
     def _fit(self, X: DataLike, y: ColumnLike, sample_weight: ColumnLike | None, seed: int, **given: Any) -> Self:
         """Learn from the rows with a seed."""
 
 
-class NetworkBaseline(Trained, Baseline):
+class NetworkBaseline(Baseline):
     """Base of the baselines that train a network: all that does not depend on what is predicted."""
 
     fitted_: Fitted
@@ -119,6 +125,13 @@ class NetworkBaseline(Trained, Baseline):
     verbose: int
     #: Plain Adam, as in the paper.
     schedule = "constant"
+    module_ = fitted_property("fitted_.module", "The trained network.")
+    history_ = fitted_property("fitted_.history", "The losses of every epoch.")
+
+    @property
+    def n_iter_(self) -> int:
+        """Number of epochs trained."""
+        return len(self.history_["train_loss"])
 
     def _projection(self, data: Data, seed: int) -> Any:
         """Return what maps standardised signals (t, N, F) to those that the network takes; None where it is nothing."""
@@ -194,10 +207,11 @@ class NetworkRegressor(RegressorMixin, NetworkBaseline):
         return self.fitted_.targets.decode(outputs)
 
 
-class NetworkClassifier(ClassifierMixin, Labelled, NetworkBaseline):
+class NetworkClassifier(ClassifierMixin, NetworkBaseline):
     """A network for labels, trained on the cross-entropy."""
 
     _are_labels = True
+    classes_ = fitted_property("fitted_.targets.classes", "The labels, in order.")
 
     def predict_proba(self, X: DataLike) -> np.ndarray:
         """Return the probabilities of the classes, of shape (t, n_classes), in the order of ``classes_``."""

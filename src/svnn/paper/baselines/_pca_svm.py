@@ -17,10 +17,10 @@ from sklearn.utils.validation import check_is_fitted
 from svnn._parameters import Rule, anything, boolean, class_weights, integer, number, seed
 from svnn._types import ColumnLike, CovarianceLike, DataLike, HasCovariance, Matrix, MatrixLike, RandomState
 from svnn.covariance._resolve import fit_covariance, resolve
-from svnn.estimators._base import Labelled
 from svnn.estimators._data import check_signals, prepare
 from svnn.estimators._per_sample import given_matrix
 from svnn.estimators._shift import known_covariance, plain_covariance
+from svnn.estimators._summary import fitted_property
 from svnn.estimators._units import Standardizer, Targets, check_targets
 from svnn.estimators.training import plain_torch
 from svnn.functional.spectrum import align_signs, leading_eigenvectors
@@ -237,7 +237,7 @@ class PCASVMRegressor(RegressorMixin, PCASVM):
         return self.fitted_.targets.decode(self.machine_.predict(inputs)[:, None])
 
 
-class PCASVMClassifier(ClassifierMixin, Labelled, PCASVM):
+class PCASVMClassifier(ClassifierMixin, PCASVM):
     """Classification with an RBF support vector machine on principal components.
 
     The notes of :class:`PCASVMRegressor` apply.
@@ -272,6 +272,7 @@ class PCASVMClassifier(ClassifierMixin, Labelled, PCASVM):
     """
 
     _are_labels = True
+    classes_ = fitted_property("fitted_.targets.classes", "The labels, in order.")
     _rules: ClassVar[Mapping[str, Rule]] = {**PCASVM._rules, "class_weight": class_weights()}
 
     def __init__(
