@@ -28,14 +28,7 @@ from filters import Workload, random_covariance, tensors
 from torch import Tensor
 
 from svnn import as_operator
-from svnn.operators import (
-    BatchedOperator,
-    CovarianceOperator,
-    _batched,
-    _cpu_passes,
-    _dense,
-    _operator,
-)
+from svnn.operators import BatchedOperator, CovarianceOperator, _batched, _cpu_passes, _dense, _operator
 
 BAR, PASSES = 1.3, 3
 #: Rows of a table × features, with one value per node, and the same tables in a hidden layer; one row at prediction.

@@ -41,11 +41,7 @@ BAR = 1.15
 TEST_ROWS = 400
 KEYS = ("table", "rows", "covariance", "use", "members", "seed")
 COLUMNS = (*KEYS, "error", "linear", "constant", "ratio", "seconds", "refused")
-GENERATORS = {
-    "SparseCov": make_sparse_cov,
-    "LargeCov": make_large_cov,
-    "SmallCov": make_small_cov,
-}
+GENERATORS = {"SparseCov": make_sparse_cov, "LargeCov": make_large_cov, "SmallCov": make_small_cov}
 
 
 @dataclass(frozen=True)

@@ -199,10 +199,7 @@ def test_parameters_are_keyword_only(estimator):
 
 @pytest.mark.parametrize(
     ("estimator", "message"),
-    [
-        (HardThreshold(missing="drop"), "missing must be one of"),
-        (HardThreshold(psd="yes"), "psd must be one of"),
-    ],
+    [(HardThreshold(missing="drop"), "missing must be one of"), (HardThreshold(psd="yes"), "psd must be one of")],
 )
 def test_bad_parameters_are_named(estimator, message, X):
     with pytest.raises(ValueError, match=message):

@@ -9,11 +9,7 @@ from svnn.datasets._files import read_table
 
 @pytest.mark.parametrize(
     ("text", "message"),
-    [
-        (b"", "empty"),
-        (b"a,b\n1,2\n3\n", "line 3 has 1 cells"),
-        (b"\xff\xfe\x00", "not a readable table"),
-    ],
+    [(b"", "empty"), (b"a,b\n1,2\n3\n", "line 3 has 1 cells"), (b"\xff\xfe\x00", "not a readable table")],
 )
 def test_unreadable_tables_are_named(tmp_path, text, message):
     path = tmp_path / "t.csv"

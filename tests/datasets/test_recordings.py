@@ -74,10 +74,7 @@ def test_names_of_people_work_too():
 
 @pytest.mark.parametrize(
     ("arguments", "message"),
-    [
-        ({"validation": [1], "test": [1]}, r"share the groups \[1\]"),
-        ({"test": [9]}, r"no rows: \[9\]"),
-    ],
+    [({"validation": [1], "test": [1]}, r"share the groups \[1\]"), ({"test": [9]}, r"no rows: \[9\]")],
 )
 def test_mistakes_are_named(arguments, message):
     with pytest.raises(ValueError, match=message):

@@ -106,12 +106,7 @@ def test_only_subclasses_may_be_added_to_the_list(path):
 
 @pytest.mark.parametrize(
     "changed",
-    [
-        {"activation": "tanh"},
-        {"hidden": (7, 7), "mlp": ()},
-        {"order": 4, "batch_norm": False},
-        {"readout": "flatten"},
-    ],
+    [{"activation": "tanh"}, {"hidden": (7, 7), "mlp": ()}, {"order": 4, "batch_norm": False}, {"readout": "flatten"}],
     ids=lambda changed: next(iter(changed)),
 )
 def test_parameters_changed_after_fit_do_not_change_the_network(path, changed):

@@ -115,9 +115,7 @@ WRONG = {
     "feature_names_in": [["a"], [1, 2, 3, 4, 5], "abcde", 7],
     "target_shape": [[2], [0], [-1], [1, 1], [10**12], "x", None, 3],
     "history": [[], {}, {"train_loss": 3}, {"train_loss": ["x"]}, None],
-    "module": [
-        *(None, [], {}, {"in_features": 2}, {"in_features": "1"}),
-    ],
+    "module": [*(None, [], {}, {"in_features": 2}, {"in_features": "1"})],
     "attributes": [3, {"fit": 1}, {"fitted_": 1}],
     "tensors": [{}, 3],
     "shift": [None, 3, [], {}],

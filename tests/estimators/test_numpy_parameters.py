@@ -99,9 +99,7 @@ def test_values_that_are_no_parameters_are_named(name, data):
 
 @pytest.mark.parametrize(
     "name",
-    [
-        *("use", "resample", "covariance_per", "schedule", "activation", "readout", "loss", "device", "random_state"),
-    ],
+    [*("use", "resample", "covariance_per", "schedule", "activation", "readout", "loss", "device", "random_state")],
 )
 def test_words_that_are_none_are_named(name, data):
     for value in (np.array(["a", "b"]), ["relu"], {}, 1.5, np.nan):

@@ -13,13 +13,12 @@ EXPECTED_FAILURES = {
     "check_sample_weight_equivalence_on_dense_data": (
         "repeating a row changes the random split into training and validation rows and the batches; "
         "scikit-learn exempts its own SGD estimators from this check for the same reason"
-    ),
+    )
 }
 
 
 @parametrize_with_checks(
-    [SVNNRegressor(**QUICK), SVNNClassifier(**QUICK)],
-    expected_failed_checks=lambda estimator: EXPECTED_FAILURES,
+    [SVNNRegressor(**QUICK), SVNNClassifier(**QUICK)], expected_failed_checks=lambda estimator: EXPECTED_FAILURES
 )
 def test_scikit_learn_checks(estimator, check):
     check(estimator)

@@ -7,15 +7,7 @@ import pytest
 import torch
 
 from svnn.nn import _powers
-from svnn.nn._powers import (
-    DenseProduct,
-    LowRankProduct,
-    Powers,
-    SparseProduct,
-    StackedPowers,
-    SumProduct,
-    plain_powers,
-)
+from svnn.nn._powers import DenseProduct, LowRankProduct, Powers, SparseProduct, StackedPowers, SumProduct, plain_powers
 from svnn.operators import CSROperator, LowRankOperator, SumOperator, as_operator, from_data
 
 N = 30

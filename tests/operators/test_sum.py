@@ -56,10 +56,7 @@ def test_a_small_bank_runs_on_a_dense_copy(monkeypatch):
 
 def test_three_parts_of_any_kind():
     C = factored(12)
-    parts = [
-        *as_operator(C).parts,
-        DenseOperator(torch.eye(12, dtype=torch.float64)),
-    ]
+    parts = [*as_operator(C).parts, DenseOperator(torch.eye(12, dtype=torch.float64))]
     op = SumOperator(parts)
     check_operator(op)
     np.testing.assert_allclose(op.to_dense(), C.toarray() + np.eye(12))

@@ -62,8 +62,7 @@ def test_every_bound_on_the_change_of_a_bank_holds(rng, monkeypatch, shape, orde
     W = rng.standard_normal((order + 1, *shape))
     spectra = [Spectrum.of(M) for M in (A, B, B - A)]
     truth = np.linalg.norm(
-        sum(np.kron(np.linalg.matrix_power(B, k) - np.linalg.matrix_power(A, k), w.T) for k, w in enumerate(W)),
-        2,
+        sum(np.kron(np.linalg.matrix_power(B, k) - np.linalg.matrix_power(A, k), w.T) for k, w in enumerate(W)), 2
     )
     formed, failure = bank_change(W, A, B, spectra)
     assert failure == 0 and formed == pytest.approx(truth, rel=1e-8)

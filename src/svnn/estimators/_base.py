@@ -6,6 +6,7 @@ import copy
 import warnings
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
+from operator import attrgetter
 from pathlib import Path
 from typing import Any, ClassVar, Self
 
@@ -28,7 +29,7 @@ from svnn.estimators._model_file import PathLike
 from svnn.estimators._noise import Noise, learn_noise
 from svnn.estimators._per_sample import PerSample, RowMatrices, check_no_shift
 from svnn.estimators._shift import Shift, learn_shift, shift_on
-from svnn.estimators._summary import fitted_property, network_facts, predictor_tags
+from svnn.estimators._summary import network_facts
 from svnn.estimators._units import Standardizer, Targets, softmax
 from svnn.estimators.training import pick_device, plain_torch
 from svnn.functional._array import generator
@@ -75,6 +76,29 @@ class Fitted:
     def networks(self) -> list[SVNN]:
         """The members as a list."""
         return networks_of(self.module)
+
+
+def fitted_property(path: str, doc: str) -> property:
+    """Return a property that reads part of a value that ``fit`` stored, such as "shift_.covariance".
+
+    Before ``fit`` there is no such attribute.
+    """
+    name, read = path.partition(".")[0], attrgetter(path)
+
+    def get(model: Any) -> Any:
+        if name not in vars(model):
+            raise AttributeError(f"this {type(model).__name__} is not fitted yet; call fit first.")
+        return read(model)
+
+    return property(get, doc=doc)
+
+
+def predictor_tags(tags: Tags, model: Any) -> Tags:
+    """Return the tags of an estimator of numbers or labels from tables (t, N) and signals (t, N, F)."""
+    tags.non_deterministic = model.random_state is None
+    tags.input_tags.three_d_array = True
+    tags.target_tags.multi_output = not model._are_labels
+    return tags
 
 
 class BaseSVNN(FittedSummary):

@@ -20,6 +20,7 @@ from svnn._parameters import Rule, anything, check_parameters, integer
 from svnn._summary import FittedSummary
 from svnn._types import ColumnLike, CovarianceLike, DataLike, MatrixLike, RandomState
 from svnn._validation import at_once
+from svnn.estimators._base import fitted_property, predictor_tags
 from svnn.estimators._blend_parts import (
     BlendFitted,
     fit_part,
@@ -43,7 +44,7 @@ from svnn.estimators._model_file import PathLike
 from svnn.estimators._per_sample import check_no_shift
 from svnn.estimators._regressor import SVNNRegressor
 from svnn.estimators._rules import TRAINING
-from svnn.estimators._summary import fitted_property, network_facts, predictor_tags
+from svnn.estimators._summary import network_facts
 from svnn.estimators._units import LabelTargets, NumberTargets, Targets, check_targets
 from svnn.estimators.training import plain_torch
 
@@ -310,12 +311,7 @@ class BlendRegressor(RegressorMixin, _Blend):
         return self._update(X, y, sample_weight)
 
     def predict(
-        self,
-        X: DataLike,
-        return_std: bool = False,
-        *,
-        shift: ArrayLike | None = None,
-        groups: ColumnLike | None = None,
+        self, X: DataLike, return_std: bool = False, *, shift: ArrayLike | None = None, groups: ColumnLike | None = None
     ) -> Any:
         """Return the predicted targets, of shape (t,) or (t, n_outputs) as ``y`` had in ``fit``.
 
@@ -381,11 +377,7 @@ class BlendClassifier(ClassifierMixin, _Blend):
 
     @at_once
     def partial_fit(
-        self,
-        X: DataLike,
-        y: ColumnLike,
-        classes: ColumnLike | None = None,
-        sample_weight: ColumnLike | None = None,
+        self, X: DataLike, y: ColumnLike, classes: ColumnLike | None = None, sample_weight: ColumnLike | None = None
     ) -> Self:
         """Update the parts that have ``partial_fit``; as :meth:`BlendRegressor.partial_fit`.
 

@@ -12,9 +12,8 @@ from sklearn.base import ClassifierMixin
 
 from svnn._types import ColumnLike, CovarianceLike, DataLike, MatrixLike, RandomState
 from svnn._validation import at_once
-from svnn.estimators._base import BaseSVNN
+from svnn.estimators._base import BaseSVNN, fitted_property
 from svnn.estimators._rules import SVNN_CLASSIFIER
-from svnn.estimators._summary import fitted_property
 from svnn.estimators._units import check_targets, softmax
 from svnn.estimators.training import Callback, plain_torch
 

@@ -14,10 +14,10 @@ from sklearn.utils.validation import check_is_fitted
 from svnn._parameters import Rule, boolean, check_parameters, class_weights, integer, number, seed
 from svnn._types import ColumnLike, DataLike, RandomState
 from svnn._validation import at_once
+from svnn.estimators._base import fitted_property, predictor_tags
 from svnn.estimators._blend_weights import sharpness
 from svnn.estimators._closed_form import Linear, discriminants, gram_matrix, ridge, strongest, updated_linear
 from svnn.estimators._data import Data, Rows, check_signals, more_rows, prepare
-from svnn.estimators._summary import fitted_property, predictor_tags
 from svnn.estimators._units import NumberTargets, Standardizer, Targets, softmax
 from svnn.functional._array import generator
 

@@ -11,15 +11,7 @@ import torch
 
 from svnn.estimators._data import Data
 from svnn.estimators._fingerprint import fingerprint
-from svnn.estimators._held_out import (
-    Fold,
-    HeldOut,
-    all_rows,
-    best_constant,
-    held_out_outputs,
-    rescale,
-    trusted_share,
-)
+from svnn.estimators._held_out import Fold, HeldOut, all_rows, best_constant, held_out_outputs, rescale, trusted_share
 from svnn.estimators._history import History
 from svnn.estimators._progress_bar import progress_bar
 from svnn.estimators._shift import Shift, learn_shift_without
@@ -51,13 +43,7 @@ def n_folds(model: Any) -> int:
 
 
 def train_members(
-    model: Any,
-    data: Data,
-    shift: Shift,
-    *,
-    seed: int,
-    rng: np.random.Generator,
-    start: Sequence[SVNN] = (),
+    model: Any, data: Data, shift: Shift, *, seed: int, rng: np.random.Generator, start: Sequence[SVNN] = ()
 ) -> Networks:
     """Train the members of a model, each without the rows that it holds out, and then with all rows.
 

@@ -289,21 +289,11 @@ class SVNNRegressor(RegressorMixin, BaseSVNN):
 
     @overload
     def predict(
-        self,
-        X: DataLike,
-        return_std: Literal[True],
-        *,
-        shift: ArrayLike | None = ...,
-        groups: ColumnLike | None = ...,
+        self, X: DataLike, return_std: Literal[True], *, shift: ArrayLike | None = ..., groups: ColumnLike | None = ...
     ) -> tuple[np.ndarray, np.ndarray]: ...
 
     def predict(
-        self,
-        X: DataLike,
-        return_std: bool = False,
-        *,
-        shift: ArrayLike | None = None,
-        groups: ColumnLike | None = None,
+        self, X: DataLike, return_std: bool = False, *, shift: ArrayLike | None = None, groups: ColumnLike | None = None
     ) -> np.ndarray | tuple[np.ndarray, np.ndarray]:
         """Return the predicted targets, of shape (t,) or (t, n_outputs) as ``y`` had in ``fit``.
 

@@ -34,11 +34,7 @@ TRAINING: dict[str, Rule] = {
     "callbacks": callables(),
 }
 #: Of every network of layers.
-LAYERS: dict[str, Rule] = {
-    "hidden": sizes(least=1),
-    "dropout": number(0, 1),
-    "batch_norm": boolean(),
-}
+LAYERS: dict[str, Rule] = {"hidden": sizes(least=1), "dropout": number(0, 1), "batch_norm": boolean()}
 #: Of S-VNNs.
 _SVNN: dict[str, Rule] = {
     "covariance": anything("name, estimator or matrix"),

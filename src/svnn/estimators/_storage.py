@@ -30,14 +30,7 @@ from svnn.estimators._noise import Noise
 from svnn.estimators._per_sample import PerSample
 from svnn.estimators._regressor import SVNNRegressor
 from svnn.estimators._shift import Shift
-from svnn.estimators._stored_values import (
-    decode,
-    decode_fitted,
-    decode_labels,
-    encode,
-    encode_fitted,
-    encode_labels,
-)
+from svnn.estimators._stored_values import decode, decode_fitted, decode_labels, encode, encode_fitted, encode_labels
 from svnn.estimators._units import LabelTargets, NumberTargets, Standardizer, Targets
 from svnn.estimators.training import pick_device, plain_torch
 from svnn.nn import SVNN, Members

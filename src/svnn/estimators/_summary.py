@@ -1,11 +1,8 @@
-"""Attributes, tags and facts of fitted estimators."""
+"""The facts of a fitted network: its graph and its training."""
 
 from __future__ import annotations
 
-from operator import attrgetter
 from typing import Any
-
-from sklearn.utils import Tags
 
 from svnn._summary import kept_edges
 from svnn.covariance._base import off_diagonal_density
@@ -26,26 +23,3 @@ def network_facts(model: Any) -> dict[str, str]:
         "training": f"{epochs} epochs" if epochs > 1 else "1 epoch",
         "validation": f"validation loss {min(losses):.4g}" if losses else "no validation rows",
     }
-
-
-def fitted_property(path: str, doc: str) -> property:
-    """Return a property that reads part of a value that ``fit`` stored, such as "shift_.covariance".
-
-    Before ``fit`` there is no such attribute.
-    """
-    name, read = path.partition(".")[0], attrgetter(path)
-
-    def get(model: Any) -> Any:
-        if name not in vars(model):
-            raise AttributeError(f"this {type(model).__name__} is not fitted yet; call fit first.")
-        return read(model)
-
-    return property(get, doc=doc)
-
-
-def predictor_tags(tags: Tags, model: Any) -> Tags:
-    """Return the tags of an estimator of numbers or labels from tables (t, N) and signals (t, N, F)."""
-    tags.non_deterministic = model.random_state is None
-    tags.input_tags.three_d_array = True
-    tags.target_tags.multi_output = not model._are_labels
-    return tags

@@ -3,12 +3,7 @@
 from svnn.inspection._edges import edge_contributions
 from svnn.inspection._features import eigenvector_contributions, feature_contributions
 from svnn.inspection._permutation import GroupedPermutationImportance, grouped_permutation_importance
-from svnn.inspection._results import (
-    Contributions,
-    EdgeContributions,
-    EigenvectorContributions,
-    FeatureContributions,
-)
+from svnn.inspection._results import Contributions, EdgeContributions, EigenvectorContributions, FeatureContributions
 
 __all__ = [
     "Contributions",

@@ -17,15 +17,7 @@ from sklearn.utils import check_consistent_length
 
 from svnn._types import ColumnLike, DataLike, Matrix, RandomState
 from svnn.functional._array import generator
-from svnn.inspection._fitted import (
-    BLENDS,
-    Model,
-    check_model,
-    feature_index,
-    feature_names,
-    network_part,
-    signals_of,
-)
+from svnn.inspection._fitted import BLENDS, Model, check_model, feature_index, feature_names, network_part, signals_of
 from svnn.inspection._results import pandas
 
 

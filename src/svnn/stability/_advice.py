@@ -202,8 +202,7 @@ def rank(table: Records, budget: float, tolerance: float, dense: bool) -> Record
         ranked.append({**row, "standing": standing})
     fewest = [row["density"] if dense and row["standing"] == PREFERRED else 0.0 for row in ranked]
     order = sorted(
-        range(len(ranked)),
-        key=lambda i: (STANDINGS.index(ranked[i]["standing"]), fewest[i], ranked[i]["error"]),
+        range(len(ranked)), key=lambda i: (STANDINGS.index(ranked[i]["standing"]), fewest[i], ranked[i]["error"])
     )
     return Records(ranked[i] for i in order)
 

@@ -12,14 +12,7 @@ from svnn._types import ColumnLike, DataLike, RandomState
 from svnn.functional._array import generator, non_negative, unit_interval
 from svnn.functional._centring import centre, deviation, is_constant
 from svnn.stability._advice import Advice, rank
-from svnn.stability._candidates import (
-    Candidate,
-    Sample,
-    candidates,
-    held_out_error,
-    noise_spectrum,
-    related_share,
-)
+from svnn.stability._candidates import Candidate, Sample, candidates, held_out_error, noise_spectrum, related_share
 from svnn.stability._inputs import check_integer, data
 from svnn.stability._records import Records
 

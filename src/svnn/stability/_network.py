@@ -39,15 +39,7 @@ class _Slopes(dict[type[nn.Module], float]):
 #: Lipschitz constants of the activations, rounded up. All of them keep 0 and never increase an absolute value.
 #: GELU is steepest at sqrt(2), SiLU near 2.4.
 ACTIVATION_SLOPES = _Slopes(
-    {
-        nn.LeakyReLU: 1.0,
-        nn.ReLU: 1.0,
-        nn.ELU: 1.0,
-        nn.GELU: 1.12891,
-        nn.SiLU: 1.09984,
-        nn.Tanh: 1.0,
-        nn.Identity: 1.0,
-    }
+    {nn.LeakyReLU: 1.0, nn.ReLU: 1.0, nn.ELU: 1.0, nn.GELU: 1.12891, nn.SiLU: 1.09984, nn.Tanh: 1.0, nn.Identity: 1.0}
 )
 #: Up to this size matrices are kept dense; beyond, where at most one entry in ``SPARSE_COST`` is not zero, sparse.
 _DENSE_LIMIT = 1024

@@ -22,10 +22,7 @@ Factory: TypeAlias = Callable[[Tensor], CovarianceOperator]
 
 
 def check_operator(
-    operator: CovarianceOperator | Factory,
-    *,
-    matrices: Iterable[Tensor] | None = None,
-    skip: Collection[str] = (),
+    operator: CovarianceOperator | Factory, *, matrices: Iterable[Tensor] | None = None, skip: Collection[str] = ()
 ) -> None:
     """Check that an operator does what svnn's networks expect of one; an ``AssertionError`` says what it does not do.
 

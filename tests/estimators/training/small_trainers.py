@@ -7,15 +7,7 @@ import torch
 
 from svnn import as_operator
 from svnn._compiled import load
-from svnn.estimators.training import (
-    LOSSES,
-    Batch,
-    CompiledTrainer,
-    ModuleTrainer,
-    Optimiser,
-    Plan,
-    Shifts,
-)
+from svnn.estimators.training import LOSSES, Batch, CompiledTrainer, ModuleTrainer, Optimiser, Plan, Shifts
 from svnn.nn import SVNN
 from svnn.nn._shifted import PowerSignals
 

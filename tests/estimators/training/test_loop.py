@@ -147,28 +147,14 @@ def test_callbacks_see_every_epoch():
 @pytest.mark.parametrize("answer", [True, np.True_])
 def test_a_callback_stops_the_training(answer):
     seen, trainer = [], Scripted(np.arange(9.0, 0, -1)[:, None])
-    history = run(
-        trainer,
-        callbacks=(
-            lambda record: record["epoch"] == 3 and answer,
-            seen.append,
-        ),
-    )
+    history = run(trainer, callbacks=(lambda record: record["epoch"] == 3 and answer, seen.append))
     assert len(trainer.calls) == len(seen) == len(history["valid_loss"]) == 3
     assert trainer.best == [2] and trainer.restored == 1
 
 
 def test_other_answers_of_callbacks_do_not_stop_it():
     trainer = Scripted(np.ones((4, 1)))
-    run(
-        trainer,
-        callbacks=(
-            lambda record: 1,
-            lambda record: "stop",
-            lambda record: None,
-            lambda record: False,
-        ),
-    )
+    run(trainer, callbacks=(lambda record: 1, lambda record: "stop", lambda record: None, lambda record: False))
     assert len(trainer.calls) == 4
 
 

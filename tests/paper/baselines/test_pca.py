@@ -51,8 +51,7 @@ def test_only_training_rows_are_seen(reduction, data):
     changed = X.copy()
     changed[rest] *= 100
     np.testing.assert_allclose(
-        inputs(held_out, X),
-        inputs(PCAMLPRegressor(reduction=reduction, **QUICK).fit(changed, y), X),
+        inputs(held_out, X), inputs(PCAMLPRegressor(reduction=reduction, **QUICK).fit(changed, y), X)
     )
 
 

@@ -10,24 +10,13 @@ import pytest
 from filters_by_hand import SLACK, polynomial, random_filter, symmetric
 from realisations import all_realisations, covariance
 from svnn.functional import acv_probabilities, hard_threshold, rcv_probabilities, sparsify
-from svnn.stability import (
-    expected_error,
-    generalized_lipschitz,
-    lipschitz,
-    realisation_moments,
-    sparsification_error,
-)
+from svnn.stability import expected_error, generalized_lipschitz, lipschitz, realisation_moments, sparsification_error
 
 
 def matrices(rng, n, trial):
     """Covariances, a common factor, nearly singular and indefinite ones in turn, in units that differ."""
     v = rng.standard_normal(n)
-    C = (
-        covariance(n, rng),
-        0.7 * np.eye(n) + 0.3,
-        symmetric(rng, n),
-        np.outer(v, v) + 0.01 * np.eye(n),
-    )[trial % 4]
+    C = (covariance(n, rng), 0.7 * np.eye(n) + 0.3, symmetric(rng, n), np.outer(v, v) + 0.01 * np.eye(n))[trial % 4]
     return C * 10.0 ** rng.uniform(-1, 1)
 
 

@@ -18,11 +18,11 @@ from torch import Tensor, nn
 from svnn._parameters import Rule, check_parameters
 from svnn._types import ColumnLike, DataLike, RandomState
 from svnn._validation import at_once
+from svnn.estimators._base import fitted_property, predictor_tags
 from svnn.estimators._data import Data, Rows, check_signals, prepare
 from svnn.estimators._fingerprint import fingerprint
 from svnn.estimators._history import History
 from svnn.estimators._progress_bar import progress_bar
-from svnn.estimators._summary import fitted_property, predictor_tags
 from svnn.estimators._trainers import batch_of, batches, loss_of, optimiser_of
 from svnn.estimators._units import Standardizer, Targets, softmax
 from svnn.estimators.training import (

@@ -17,10 +17,10 @@ from sklearn.utils.validation import check_is_fitted
 from svnn._parameters import Rule, anything, boolean, class_weights, integer, number, seed
 from svnn._types import ColumnLike, CovarianceLike, DataLike, HasCovariance, Matrix, MatrixLike, RandomState
 from svnn.covariance._resolve import fit_covariance, resolve
+from svnn.estimators._base import fitted_property
 from svnn.estimators._data import check_signals, prepare
 from svnn.estimators._per_sample import given_matrix
 from svnn.estimators._shift import known_covariance, plain_covariance
-from svnn.estimators._summary import fitted_property
 from svnn.estimators._units import Standardizer, Targets, check_targets
 from svnn.estimators.training import plain_torch
 from svnn.functional.spectrum import align_signs, leading_eigenvectors

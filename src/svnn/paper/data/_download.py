@@ -25,12 +25,7 @@ _BLOCK, _TIMEOUT = 2**18, 60.0
 
 
 def fetch(
-    name: str,
-    root: PathLike | None = None,
-    *,
-    sha256: str | None = None,
-    url: str | None = None,
-    progress: bool = True,
+    name: str, root: PathLike | None = None, *, sha256: str | None = None, url: str | None = None, progress: bool = True
 ) -> Path:
     """Download the official archive of a data set into the data folder.
 
@@ -117,12 +112,7 @@ def checksum(path: Path) -> str:
 
 
 def download(
-    url: str,
-    path: Path,
-    *,
-    progress: bool = True,
-    retries: int = 5,
-    check: Callable[[Path], None] = lambda path: None,
+    url: str, path: Path, *, progress: bool = True, retries: int = 5, check: Callable[[Path], None] = lambda path: None
 ) -> None:
     """Download ``url`` to ``path``, which appears only when it is complete and ``check`` has not raised an error.
 

@@ -10,16 +10,7 @@ import pandas as pd
 from svnn._jobs import Job, Row, canonical
 from svnn.paper.experiments import _output as output
 from svnn.paper.experiments import _real_data as real
-from svnn.paper.experiments._models import (
-    BASELINES,
-    GRID,
-    LIBRARY,
-    MODELS,
-    SPARSE,
-    Grid,
-    TimedSettings,
-    configurations,
-)
+from svnn.paper.experiments._models import BASELINES, GRID, LIBRARY, MODELS, SPARSE, Grid, TimedSettings, configurations
 from svnn.paper.experiments._output import Tables, cell, summarise
 from svnn.paper.experiments.performance import join_times
 
@@ -29,10 +20,7 @@ CLAIM = (
 )
 DATASETS = (*real.REAL, *real.FEATURES)
 #: A user would take the S-VNN with the best validation score. These rows of the table show its test score.
-PICKED = {
-    "S-VNN, by validation": SPARSE,
-    "svnn, by validation": tuple(name for name in LIBRARY if name != "svnn VNN"),
-}
+PICKED = {"S-VNN, by validation": SPARSE, "svnn, by validation": tuple(name for name in LIBRARY if name != "svnn VNN")}
 #: Two models that all others are compared with on the same splits, and the column of the difference.
 RIVALS = {"VNN": "over_vnn", "PCA + MLP": "over_pca_mlp"}
 
