@@ -392,7 +392,7 @@ def test_models_of_other_packages(data):
 def test_parts_without_out_of_fold_predictions_are_fitted_again(data):
     X, y = data
     ridge = Ridge(alpha=3.0)
-    model = BlendRegressor([("ridge", ridge), ("linear", LinearRegressor())], cv=4, random_state=0).fit(X, y)
+    model = BlendRegressor([("ridge", ridge), ("linear", LinearRegressor())], folds=4, random_state=0).fit(X, y)
     seed = model.parts_["linear"].random_state
     expected = np.empty(120)
     for rows in member_folds(y, None, np.ones(120), 1 / 4, 4, seed, False):
@@ -461,8 +461,8 @@ def test_parts_get_what_their_fit_takes(data):
 def test_names_and_parameters_of_the_parts():
     network = BlendRegressor(SVNNRegressor())
     assert network.get_params()["parts__members"] == 8
-    network.set_params(parts__members=4, cv=3)
-    assert network.parts.members == 4 and network.cv == 3
+    network.set_params(parts__members=4, folds=3)
+    assert network.parts.members == 4 and network.folds == 3
     listed = BlendRegressor([("ridge", Ridge()), ("svnn", SVNNRegressor())])
     assert listed.get_params()["ridge__alpha"] == 1.0
     listed.set_params(ridge__alpha=5.0, svnn=SVNNRegressor(members=2))
@@ -482,7 +482,7 @@ def test_grid_search_over_a_part(data):
     [
         (BlendRegressor([]), "empty list"),
         (BlendRegressor([("a", Ridge()), ("a", Ridge())]), "not unique"),
-        (BlendRegressor([("cv", Ridge())]), "conflict with constructor"),
+        (BlendRegressor([("folds", Ridge())]), "conflict with constructor"),
         (BlendRegressor("all"), 'must be "auto", an SVNNRegressor or a list'),
         (BlendRegressor(SVNNClassifier()), 'must be "auto", an SVNNRegressor or a list'),
         (BlendRegressor(Ridge()), 'must be "auto", an SVNNRegressor or a list'),
@@ -490,7 +490,7 @@ def test_grid_search_over_a_part(data):
         (BlendClassifier([("machine", SVC())]), r"part 'machine' \(SVC\) has no predict_proba"),
         (BlendClassifier([("p", make_pipeline(SVC()))]), r"part 'p' \(Pipeline\) has no predict_proba"),
         (BlendRegressor(SVNNRegressor(members=0)), "members must be"),
-        (BlendRegressor(cv=1), "cv must be"),
+        (BlendRegressor(folds=1), "folds must be"),
     ],
     ids=str,
 )

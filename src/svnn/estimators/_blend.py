@@ -57,7 +57,7 @@ class _Blend(FittedSummary, _BaseComposition):
 
     _rules: ClassVar[dict[str, Rule]] = {
         "parts": anything('"auto", S-VNN or list of (name, estimator)'),
-        "cv": integer(2),
+        "folds": integer(2),
         "random_state": TRAINING["random_state"],
         "verbose": TRAINING["verbose"],
     }
@@ -67,9 +67,11 @@ class _Blend(FittedSummary, _BaseComposition):
 
     fitted_: BlendFitted
 
-    def __init__(self, parts: Any = "auto", *, cv: int = 5, random_state: RandomState = None, verbose: int = 0) -> None:
+    def __init__(
+        self, parts: Any = "auto", *, folds: int = 5, random_state: RandomState = None, verbose: int = 0
+    ) -> None:
         self.parts = parts
-        self.cv = cv
+        self.folds = folds
         self.random_state = random_state
         self.verbose = verbose
 
@@ -146,7 +148,7 @@ class _Blend(FittedSummary, _BaseComposition):
             held = held_out_by_caller(parts, validation_data, targets)
         else:
             rows["sample_weight"] = sample_weight
-            held = held_out_by_parts(parts, X, given, weight, targets, cv=int(self.cv), seed=state, **rows)
+            held = held_out_by_parts(parts, X, given, weight, targets, n_folds=int(self.folds), seed=state, **rows)
         is_default = not isinstance(self.parts, (list, tuple))
         weights = part_weights(parts, held, targets, "linear" if is_default else None)
         blend = dict(zip(parts, weights.tolist(), strict=True))
@@ -260,7 +262,7 @@ class BlendRegressor(RegressorMixin, _Blend):
         The models. An S-VNN is split into the parts "with edges" and "without edges", half of its members each, and the
         part "linear"; a single member, or one with ``readout="mean"``, stays alone. "auto" splits the default S-VNN. A
         list may hold any scikit-learn regressors.
-    cv : int, default=5
+    folds : int, default=5
         How often parts without ``out_of_fold_`` are fitted again to predict rows that they have not seen.
     random_state : int, Generator, RandomState or None, default=None
         Seed of the parts that have none of their own, and of the rows that they hold out.
@@ -343,7 +345,7 @@ class BlendClassifier(ClassifierMixin, _Blend):
     ----------
     parts : "auto", SVNNClassifier or list of (str, classifier), default="auto"
         The models; those of a list need ``predict_proba``.
-    cv, random_state, verbose
+    folds, random_state, verbose
         As in :class:`BlendRegressor`.
 
     Attributes

@@ -211,13 +211,13 @@ def held_out_by_parts(
     weight: np.ndarray,
     targets: Targets,
     *,
-    cv: int,
+    n_folds: int,
     seed: int,
     **rows: Any,
 ) -> PartsHeldOut:
     """Return the predictions of fitted parts for rows that all of them have held out.
 
-    Parts that held out rows have ``out_of_fold_``; others are fitted again, ``cv`` times.
+    Parts that held out rows have ``out_of_fold_``; others are fitted again, ``n_folds`` times.
     """
     outputs = []
     for part in parts.values():
@@ -225,7 +225,7 @@ def held_out_by_parts(
         if own is None and len(parts) == 1:  # its weight is 1, whatever it would predict
             own = np.full((len(y), targets.n_outputs), np.nan)
         elif own is None:
-            folds = member_folds(y, rows.get("groups"), weight, 1 / cv, cv, seed, targets.are_labels)
+            folds = member_folds(y, rows.get("groups"), weight, 1 / n_folds, n_folds, seed, targets.are_labels)
             own = _cross_predictions(part, X, y, folds, targets, rows)
         outputs.append(own.reshape(len(y), -1))
     network = next((part for part in parts.values() if isinstance(part, BaseSVNN)), None)

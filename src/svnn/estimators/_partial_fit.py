@@ -76,8 +76,7 @@ def updated(
 def _second_moments(shift: Shift) -> np.ndarray:
     """Return the mean of z z' over all rows so far."""
     totals: Any = shift.estimator._totals_  # type: ignore[union-attr]
-    found: np.ndarray = np.asarray(totals.covariance, dtype=np.float64) + np.outer(totals.location, totals.location)
-    return found
+    return np.asarray(totals.covariance, dtype=np.float64) + np.outer(totals.location, totals.location)
 
 
 def _newcomers(fitted: Fitted, data: Data) -> list[int]:

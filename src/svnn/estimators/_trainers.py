@@ -63,10 +63,9 @@ def optimiser_of(model: Any) -> Optimiser:
 def batch_of(rows: Rows, device: torch.device) -> Batch:
     """Return rows for training: on the device if they fit there, else in memory, to be moved batch by batch."""
     home = device if fits(device, 4 * rows.signals.size) else torch.device("cpu")
-    kind = torch.int64 if rows.targets.ndim == 1 else torch.float32
     return Batch(
         torch.as_tensor(rows.signals, dtype=torch.float32, device=home),
-        torch.as_tensor(rows.targets, dtype=kind, device=home),
+        torch.as_tensor(rows.targets, dtype=torch.int64 if rows.targets.ndim == 1 else torch.float32, device=home),
         torch.as_tensor(rows.weight, dtype=torch.float32, device=home),
     )
 
