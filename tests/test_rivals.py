@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import csv
+from pathlib import Path
 
 import _rival_fits
 import numpy as np
@@ -12,6 +13,7 @@ import torch
 from _rival_fits import TABLES, WINDOWS, measure, split
 from _rival_models import CLASSES, CONTROL, MODELS, OURS, REGRESSION, build, fit
 from _rival_report import COLUMNS, summarise, where_the_covariance_helps
+from few_rows import BAR
 from sklearn.base import is_classifier, is_regressor
 from sklearn.model_selection import GridSearchCV, GroupKFold
 from sklearn.utils import Bunch
@@ -349,3 +351,17 @@ def test_the_ranks_are_drawn(tmp_path, capsys):
 
 def test_no_results_are_said_to_be_none(tmp_path):
     assert rivals.report(rivals.read(tmp_path / "nothing.csv")) == "There are no results."
+
+
+def test_the_page_says_what_was_measured_with_few_rows():
+    root = Path(__file__).parents[1] / "docs"
+    with (root / "results" / "few_rows.csv").open(encoding="utf-8", newline="") as file:
+        rows = list(csv.DictReader(file))
+    ratios = {m: np.array([float(r["ratio"]) for r in rows if r["ratio"] and r["members"] == m]) for m in "18"}
+    text = " ".join((root / "rivals.md").read_text(encoding="utf-8").split("## With few rows")[1].split())
+    assert ratios["8"].max() < BAR
+    assert f"Of the {len(ratios['8']):,} fits with eight members none" in text
+    assert f"more than {np.ceil(100 * ratios['8'].max()) / 100} times the larger" in text
+    assert f"Of the {len(ratios['1']):,} fits of single networks three" in text and (ratios["1"] > BAR).sum() == 3
+    assert f"and {ratios['1'].max():.2f} times at most" in text
+    assert f"did not converge in {sum(bool(r['refused']) for r in rows)} more fits" in text

@@ -5,9 +5,6 @@
 
 from __future__ import annotations
 
-import csv
-from pathlib import Path
-
 import numpy as np
 import pytest
 import torch
@@ -127,17 +124,3 @@ def test_shrink_takes_a_share_of_the_same_network(data):
     np.testing.assert_allclose(b, share * a, atol=1e-3)
     held = ~np.isnan(shrunk.out_of_fold_)
     assert np.array_equal(held, ~np.isnan(whole.out_of_fold_)) and 0 < held.sum() < len(y) / 4
-
-
-def test_the_page_says_what_was_measured():
-    root = Path(__file__).parents[2] / "docs"
-    with (root / "results" / "few_rows.csv").open(encoding="utf-8", newline="") as file:
-        rows = list(csv.DictReader(file))
-    ratios = {m: np.array([float(r["ratio"]) for r in rows if r["ratio"] and r["members"] == m]) for m in "18"}
-    text = " ".join((root / "rivals.md").read_text(encoding="utf-8").split("## With few rows")[1].split())
-    assert ratios["8"].max() < BAR
-    assert f"Of the {len(ratios['8']):,} fits with eight members none" in text
-    assert f"more than {np.ceil(100 * ratios['8'].max()) / 100} times the larger" in text
-    assert f"Of the {len(ratios['1']):,} fits of single networks three" in text and (ratios["1"] > BAR).sum() == 3
-    assert f"and {ratios['1'].max():.2f} times at most" in text
-    assert f"did not converge in {sum(bool(r['refused']) for r in rows)} more fits" in text

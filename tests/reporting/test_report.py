@@ -270,7 +270,7 @@ def test_a_blend_says_how_much_its_parts_count_and_how_to_make_it_again(regressi
 def test_a_blend_of_models_that_cannot_be_split_has_no_contributions(tmp_path):
     X, y = table()
     parts = [("network", SVNNClassifier(members=1, max_epochs=2)), ("trees", DecisionTreeClassifier(max_depth=2))]
-    model = BlendClassifier(parts, cv=2, random_state=0).fit(X, y > 0)
+    model = BlendClassifier(parts, folds=2, random_state=0).fit(X, y > 0)
     page = page_of(tmp_path, model=model, X=X, y=y > 0)
     assert "One of the parts of this blend cannot be split into contributions" in page.text
     assert "features" not in {a["id"] for a in page.all("section")}
