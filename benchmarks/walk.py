@@ -54,7 +54,7 @@ BUDGETS = {
     "svnn compare --quick": Budget(80, 472),
 }
 #: The most files and lines of code of the whole package.
-MOST_FILES, MOST_LINES = 219, 25330
+MOST_FILES, MOST_LINES = 218, 25324
 #: The most classes in the method resolution order of SVNNRegressor: those of svnn, and all.
 MOST_CLASSES = 3, 9
 

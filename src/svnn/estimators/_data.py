@@ -234,7 +234,7 @@ def _in_loss(model: Any, share: np.ndarray, y: np.ndarray) -> np.ndarray:
 def check_signals(estimator: BaseEstimator, X: DataLike, n_values: int | None = None) -> np.ndarray:
     """Return data as signals of shape (t, N, F), F = 1 for a table, or say what is wrong with it.
 
-    With ``n_values``, the data have to have so many values per node and the features that ``fit`` saw; without it they
+    With ``n_values``, the data must have this many values per node and the features that ``fit`` saw; without it they
     are the data of ``fit``, whose features scikit-learn notes in ``n_features_in_`` and ``feature_names_in_``.
     """
     reset = n_values is None

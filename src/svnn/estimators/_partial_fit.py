@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import replace
-from typing import Any
+from typing import Any, cast
 
 import numpy as np
 import torch
@@ -18,15 +18,17 @@ from svnn.estimators._held_out import Fold, last_layer
 from svnn.estimators._history import History
 from svnn.estimators._members import filter_order, warm_networks
 from svnn.estimators._per_sample import given_matrix
-from svnn.estimators._re_expressed import re_express, shift_change
 from svnn.estimators._shift import Shift, check_partial_fit, updated_shift
 from svnn.estimators._trainers import member_trainer
 from svnn.estimators.training import Training, train
-from svnn.functional._array import generator
-from svnn.nn import Members
+from svnn.functional._array import generator, to_numpy
+from svnn.nn import SVNN, CovarianceFilter, Members
+from svnn.operators import CovarianceOperator
 
 #: The epochs with new rows, and their learning rate relative to that of ``fit``: the weights are good already.
 _EPOCHS, _RATE = 10, 0.1
+#: The share of a power, as an amplitude, that has to be new for it to count.
+_LEAST_SHARE = 1e-3
 
 
 def check_can_update(model: BaseSVNN) -> None:
@@ -90,3 +92,53 @@ def make_likely(classes: list[int], others: list[int], weight: Tensor, bias: Ten
     """Give classes that had no rows before the mean output of the others: training made them all but impossible."""
     for k in classes:
         weight[k], bias[k] = weight[others].mean(0), bias[others].mean()
+
+
+# -- filters on another shift ------------------------------------------------------------------------
+
+
+def shift_change(old: CovarianceOperator, new: CovarianceOperator, second: np.ndarray, order: int) -> np.ndarray:
+    r"""Return the matrix (K + 1, K + 1) that makes filters of one shift filters of another.
+
+    For signals of second moments S, powers :math:`z = (x, Lx, …, L^K x)` of the old shift and z' of the new one, the
+    filter V that is nearest to W has the least :math:`E\|V^T z' - W^T z\|^2`: it is
+    :math:`V = E[z' z'^T]^{-1} E[z' z^T] W`. Powers that add next to nothing get no weight.
+
+    Small eigenvalues of a sparsified covariance move a lot when rows come, and their logarithms more: a polynomial of
+    order 5 with the same coefficients would be another function.
+    """
+    root = _root(second)
+    before, after = (_powers(to_numpy(each.to_dense()).astype(np.float64), root, order) for each in (old, new))
+    gram, cross = after @ after.T, after @ before.T
+    T = np.zeros_like(gram)
+    for i in range(order + 1):
+        row = np.eye(order + 1)[i]
+        for _ in range(2):  # the second time takes away what rounding left
+            row = row - T.T @ (T @ (gram @ row))
+        left = float(row @ gram @ row)
+        if left > _LEAST_SHARE**2 * float(gram[i, i]) > 0:
+            T[i] = row / left**0.5
+    found: np.ndarray = T.T @ (T @ cross)
+    return found
+
+
+def _root(second: np.ndarray) -> np.ndarray:
+    values, vectors = np.linalg.eigh(second)
+    found: np.ndarray = vectors * np.sqrt(np.clip(values, 0, None))
+    return found
+
+
+def _powers(L: np.ndarray, root: np.ndarray, order: int) -> np.ndarray:
+    """Return the powers of a shift, each times the root of the second moments and as a row."""
+    found = [root]
+    for _ in range(order):
+        found.append(L @ found[-1])
+    return np.array([each.ravel() for each in found])
+
+
+@torch.no_grad()
+def re_express(network: SVNN, change: Tensor) -> None:
+    """Give a network the filters of the new shift, in every layer."""
+    for layer in network.filters:
+        weight = cast(CovarianceFilter, layer).weight
+        weight.copy_(torch.tensordot(change.to(weight.device), weight.double(), 1))

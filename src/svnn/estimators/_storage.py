@@ -18,6 +18,7 @@ from sklearn.utils.validation import check_is_fitted
 from torch import Tensor, nn
 
 from svnn._parameters import check_parameters, is_allowed
+from svnn.estimators import _stored_values as codec
 from svnn.estimators._base import BaseSVNN, Fitted
 from svnn.estimators._blend import BlendClassifier, BlendRegressor
 from svnn.estimators._blend_parts import BlendFitted
@@ -26,16 +27,12 @@ from svnn.estimators._history import History
 from svnn.estimators._linear import LinearClassifier, LinearFitted, LinearRegressor
 from svnn.estimators._members import build_svnn, filter_order
 from svnn.estimators._model_file import Json, ModelFileError, PathLike, given_path, read_model, write_model
-from svnn.estimators._noise import Noise
 from svnn.estimators._per_sample import PerSample
 from svnn.estimators._regressor import SVNNRegressor
 from svnn.estimators._shift import Shift
-from svnn.estimators._stored_values import decode, decode_fitted, decode_labels, encode, encode_fitted, encode_labels
-from svnn.estimators._units import LabelTargets, NumberTargets, Standardizer, Targets
 from svnn.estimators.training import pick_device, plain_torch
 from svnn.nn import SVNN, Members
 from svnn.nn._layers import ACTIVATIONS
-from svnn.operators import CovarianceOperator, CSROperator, DenseOperator, LowRankOperator, SumOperator
 
 Model = SVNNRegressor | SVNNClassifier | BlendRegressor | BlendClassifier
 #: The classes that a file may name; ``load`` adds to them those that its caller gives, and no others.
@@ -49,7 +46,6 @@ _OURS: tuple[type, ...] = (
 )
 _CLASSES = {each.__name__: each for each in _OURS}
 _USER = "subclass:"
-_OPERATORS = {each.backend: each for each in (DenseOperator, CSROperator, LowRankOperator)}
 _NOT_STORED = ("callbacks", "parts")
 #: The errors that a header can lead to when svnn did not write its values; a RecursionError is a RuntimeError.
 _NONSENSE = (LookupError, TypeError, ValueError, AttributeError, AssertionError, ArithmeticError, RuntimeError)
@@ -135,13 +131,13 @@ def _put(model: Any, key: str, tensors: dict[str, Tensor]) -> Json:
     params = {k: v for k, v in model.get_params(deep=False).items() if k not in _NOT_STORED}
     header: Json = {
         "class": _class_name(type(model)),
-        "params": {k: encode(v, f"{key}params.{k}", tensors) for k, v in params.items()},
+        "params": {k: codec.encode(v, f"{key}params.{k}", tensors) for k, v in params.items()},
         "n_features_in": model.n_features_in_,
         "feature_names_in": getattr(model, "feature_names_in_", np.array([])).tolist(),
     }
     if type(model) not in _OURS:
         own = {k: v for k, v in vars(model).items() if k not in _FITTED and k not in model.get_params(deep=False)}
-        header["attributes"] = {k: encode(v, f"{key}attributes.{k}", tensors) for k, v in own.items()}
+        header["attributes"] = {k: codec.encode(v, f"{key}attributes.{k}", tensors) for k, v in own.items()}
     if isinstance(model, BaseSVNN):
         return {**header, **_put_network(model, key, tensors)}
     if isinstance(model, (BlendRegressor, BlendClassifier)):
@@ -152,7 +148,7 @@ def _put(model: Any, key: str, tensors: dict[str, Tensor]) -> Json:
 def _get(stored: Json, key: str, tensors: dict[str, Tensor], known: dict[str, type], device: torch.device) -> Any:
     """Return the estimator that :func:`_put` was given; one of Python's plain errors where it wrote something else."""
     kind = known[stored["class"]]
-    params = {k: decode(v, tensors) for k, v in stored["params"].items()}
+    params = {k: codec.decode(v, tensors) for k, v in stored["params"].items()}
     if issubclass(kind, (BlendRegressor, BlendClassifier)):
         params["parts"] = _get_unfitted(stored["unfitted"], tensors, known)
     model = kind(**params)
@@ -160,14 +156,14 @@ def _get(stored: Json, key: str, tensors: dict[str, Tensor], known: dict[str, ty
     for name, value in stored.get("attributes", {}).items():
         # A subclass with an ``__init__`` of its own may set parameters of ours that are not parameters of its own.
         free = name in names or not hasattr(kind, name)
-        _must(free and name not in _FITTED, f"attribute {name}")
-        setattr(model, name, decode(value, tensors))
+        codec.must(free and name not in _FITTED, f"attribute {name}")
+        setattr(model, name, codec.decode(value, tensors))
     check_parameters(model)
-    n = model.n_features_in_ = _whole(stored["n_features_in"], "n_features_in")
+    n = model.n_features_in_ = codec.whole(stored["n_features_in"], "n_features_in")
     features = stored["feature_names_in"]
-    _must(isinstance(features, list) and all(isinstance(name, str) for name in features), "feature_names_in")
+    codec.must(isinstance(features, list) and all(isinstance(name, str) for name in features), "feature_names_in")
     if features:
-        _must(len(features) == n, "feature_names_in")
+        codec.must(len(features) == n, "feature_names_in")
         model.feature_names_in_ = np.array(features, dtype=object)
     if isinstance(model, BaseSVNN):
         _get_network(model, stored, key, tensors, device)
@@ -189,49 +185,51 @@ def _class_name(kind: type) -> str:
 def _put_network(model: BaseSVNN, key: str, tensors: dict[str, Tensor]) -> Json:
     fitted, shift = model.fitted_, model.shift_
     _check_layers(model)
-    _put_standardizer(tensors, f"{key}standardizer", fitted.standardizer)
+    codec.encode_standardizer(tensors, f"{key}standardizer", fitted.standardizer)
     tensors |= {f"{key}module.{name}": value for name, value in fitted.module.state_dict().items()}
     per = shift.per_sample
     return {
-        **_put_targets(fitted.targets, key, tensors),
+        **codec.encode_targets(fitted.targets, key, tensors),
         "module": _architecture(fitted.networks[0], model.n_features_in_),
         "members": len(fitted.networks),
         "standardize": fitted.standardize,
         "history": fitted.history,
         "unseen": list(fitted.unseen),
-        "out_of_fold": encode(fitted.out_of_fold, f"{key}out_of_fold", tensors),
-        "noise": _put_noise(fitted.noise, key, tensors),
+        "out_of_fold": codec.encode(fitted.out_of_fold, f"{key}out_of_fold", tensors),
+        "noise": codec.encode(fitted.noise, f"{key}noise", tensors),
         "shift": {
-            "covariance": encode(shift.covariance, f"{key}covariance", tensors),
-            "estimator": encode_fitted(shift.estimator, f"{key}covariance_estimator", tensors),
-            "operator": _put_operator(shift.operator, f"{key}operator", tensors),
+            "covariance": codec.encode(shift.covariance, f"{key}covariance", tensors),
+            "estimator": codec.encode_fitted(shift.estimator, f"{key}covariance_estimator", tensors),
+            "operator": codec.encode_operator(shift.operator, f"{key}operator", tensors),
             "scale": shift.scale,
             "use": shift.use,
             "is_given": shift.is_given,
             "per": None if per is None else per.per,
             "seed": None if per is None else per.seed,
-            "of": None if per is None or per.per == "given" else encode(per.covariance, f"{key}per", tensors),
+            "of": None if per is None or per.per == "given" else codec.encode(per.covariance, f"{key}per", tensors),
         },
     }
 
 
 def _get_network(model: BaseSVNN, stored: Json, key: str, tensors: dict[str, Tensor], device: torch.device) -> None:
-    n, n_values = model.n_features_in_, _whole(stored["module"]["in_features"], "in_features")
-    standardizer = _get_standardizer(tensors, f"{key}standardizer", (n, n_values))
-    targets = _get_targets(stored, key, tensors, isinstance(model, SVNNClassifier))
-    n_members = _whole(stored["members"], "members")
-    _must(n_members <= len(tensors), "members")
+    n, n_values = model.n_features_in_, codec.whole(stored["module"]["in_features"], "in_features")
+    standardizer = codec.decode_standardizer(tensors, f"{key}standardizer", (n, n_values))
+    targets = codec.decode_targets(stored, key, tensors, isinstance(model, SVNNClassifier))
+    n_members = codec.whole(stored["members"], "members")
+    codec.must(n_members <= len(tensors), "members")
     prefixes = [f"{key}module."] if n_members == 1 else [f"{key}module.members.{i}." for i in range(n_members)]
     networks = [_get_module(tensors, stored["module"], prefix, n, targets.n_outputs) for prefix in prefixes]
     module: SVNN | Members = networks[0] if n_members == 1 else Members(networks)
     written = {name for name in tensors if name.startswith(f"{key}module.")}
-    _must(written == {f"{key}module.{name}" for name in module.state_dict()}, "members")
+    codec.must(written == {f"{key}module.{name}" for name in module.state_dict()}, "members")
     history = History(stored["history"])
-    _must(all(isinstance(value, (int, float)) for values in history.values() for value in values), "history")
-    _must(isinstance(history["train_loss"], list), "history")
+    codec.must(all(isinstance(value, (int, float)) for values in history.values() for value in values), "history")
+    codec.must(isinstance(history["train_loss"], list), "history")
     unseen = stored["unseen"]
-    _must(isinstance(unseen, list) and all(is_allowed(k, (int,), 0, targets.n_outputs - 1) for k in unseen), "unseen")
-    _must(isinstance(stored["standardize"], bool), "standardize")
+    codec.must(
+        isinstance(unseen, list) and all(is_allowed(k, (int,), 0, targets.n_outputs - 1) for k in unseen), "unseen"
+    )
+    codec.must(isinstance(stored["standardize"], bool), "standardize")
     model.fitted_ = Fitted(
         module.to(device).eval(),
         standardizer,
@@ -239,8 +237,8 @@ def _get_network(model: BaseSVNN, stored: Json, key: str, tensors: dict[str, Ten
         n_values,
         stored["standardize"],
         history,
-        _get_out_of_fold(stored["out_of_fold"], tensors, targets),
-        _get_noise(stored["noise"], tensors, targets.n_outputs),
+        codec.decode_out_of_fold(stored["out_of_fold"], tensors, targets),
+        codec.decode_noise(stored["noise"], tensors, targets.n_outputs),
         tuple(unseen),
     )
     model.shift_ = _get_shift(stored["shift"], key, tensors, n, device)
@@ -282,33 +280,33 @@ def _architecture(module: nn.Module, n_nodes: int) -> Json:
 def _get_module(tensors: dict[str, Tensor], stored: Json, prefix: str, n_nodes: int, n_outputs: int) -> SVNN:
     """Build the network without memory, compare it with the tensors of the file, and then give them to it."""
     weights = {k.removeprefix(prefix): v for k, v in tensors.items() if k.startswith(prefix)}
-    _must(len(stored["hidden"]) + len(stored["mlp"]) <= len(weights), "number of layers")
-    _must(stored["out_features"] == n_outputs and stored["n_nodes"] == n_nodes, "module")
+    codec.must(len(stored["hidden"]) + len(stored["mlp"]) <= len(weights), "number of layers")
+    codec.must(stored["out_features"] == n_outputs and stored["n_nodes"] == n_nodes, "module")
     with torch.device("meta"):
         module = SVNN(**stored)
     for name, value in module.state_dict().items():
         same = value.shape == weights[name].shape and value.is_floating_point() == weights[name].is_floating_point()
-        _must(same, f"module.{name}")
+        codec.must(same, f"module.{name}")
     module.load_state_dict(weights, assign=True)
     return module.eval()
 
 
 def _get_shift(stored: Json, key: str, tensors: dict[str, Tensor], n: int, device: torch.device) -> Shift:
-    covariance, scale, per = decode(stored["covariance"], tensors), stored["scale"], stored["per"]
-    _must(covariance.shape == (n, n) and covariance.dtype.kind in "biuf", "covariance")
-    _must(isinstance(scale, float) and 0 < scale < math.inf, "scale")
-    _must(stored["use"] in ("covariance", "precision", "log") and isinstance(stored["is_given"], bool), "use")
-    _must(per in (None, "sample", "group", "given"), "per")
+    covariance, scale, per = codec.decode(stored["covariance"], tensors), stored["scale"], stored["per"]
+    codec.must(covariance.shape == (n, n) and covariance.dtype.kind in "biuf", "covariance")
+    codec.must(isinstance(scale, float) and 0 < scale < math.inf, "scale")
+    codec.must(stored["use"] in ("covariance", "precision", "log") and isinstance(stored["is_given"], bool), "use")
+    codec.must(per in (None, "sample", "group", "given"), "per")
     per_sample = None
     if per is not None:
-        _must(is_allowed(stored["seed"], (int,), low=0), "seed")
-        per_sample = PerSample(per, decode(stored["of"], tensors), stored["seed"])
+        codec.must(is_allowed(stored["seed"], (int,), low=0), "seed")
+        per_sample = PerSample(per, codec.decode(stored["of"], tensors), stored["seed"])
     return Shift(
-        _get_operator(tensors, f"{key}operator", stored["operator"], n, device),
+        codec.decode_operator(tensors, f"{key}operator", stored["operator"], n, device),
         covariance,
         scale,
         stored["use"],
-        decode_fitted(stored["estimator"], covariance, tensors),
+        codec.decode_fitted(stored["estimator"], covariance, tensors),
         per_sample,
         stored["is_given"],
     )
@@ -320,33 +318,33 @@ def _get_shift(stored: Json, key: str, tensors: dict[str, Tensor], n: int, devic
 def _put_linear(model: Any, key: str, tensors: dict[str, Tensor]) -> Json:
     fitted: LinearFitted = model.fitted_
     values = {name: getattr(fitted, name) for name in ("weight", "bias", "gram")}
-    _put_standardizer(tensors, f"{key}standardizer", fitted.standardizer)
+    codec.encode_standardizer(tensors, f"{key}standardizer", fitted.standardizer)
     return {
-        **_put_targets(fitted.targets, key, tensors),
+        **codec.encode_targets(fitted.targets, key, tensors),
         "n_values": fitted.n_values,
         "unseen": list(fitted.unseen),
-        "out_of_fold": encode(model.out_of_fold_, f"{key}out_of_fold", tensors),
-        "linear": {name: encode(value, f"{key}{name}", tensors) for name, value in values.items()},
+        "out_of_fold": codec.encode(model.out_of_fold_, f"{key}out_of_fold", tensors),
+        "linear": {name: codec.encode(value, f"{key}{name}", tensors) for name, value in values.items()},
     }
 
 
 def _get_linear(model: Any, stored: Json, key: str, tensors: dict[str, Tensor]) -> None:
-    n, n_values = model.n_features_in_, _whole(stored["n_values"], "n_values")
-    standardizer = _get_standardizer(tensors, f"{key}standardizer", (n, n_values))
-    targets = _get_targets(stored, key, tensors, isinstance(model, LinearClassifier))
-    values = {name: decode(stored["linear"][name], tensors) for name in ("weight", "bias", "gram")}
+    n, n_values = model.n_features_in_, codec.whole(stored["n_values"], "n_values")
+    standardizer = codec.decode_standardizer(tensors, f"{key}standardizer", (n, n_values))
+    targets = codec.decode_targets(stored, key, tensors, isinstance(model, LinearClassifier))
+    values = {name: codec.decode(stored["linear"][name], tensors) for name in ("weight", "bias", "gram")}
     size, n_outputs = n * n_values, targets.n_outputs
     shapes = {"weight": (n_outputs, size), "bias": (n_outputs,), "gram": (size + 1, size + 1)}
     for name, shape in shapes.items():
         found = values[name]
         fine = found is not None and found.shape == shape and found.dtype == np.float64 and np.isfinite(found).all()
-        _must(bool(fine) or (name == "gram" and found is None), name)
+        codec.must(bool(fine) or (name == "gram" and found is None), name)
     unseen = stored["unseen"]
-    _must(all(is_allowed(k, (int,), 0, n_outputs - 1) for k in unseen), "unseen")
+    codec.must(all(is_allowed(k, (int,), 0, n_outputs - 1) for k in unseen), "unseen")
     model.fitted_ = LinearFitted(
         values["weight"], values["bias"], standardizer, targets, n_values, values["gram"], tuple(unseen)
     )
-    model.out_of_fold_ = _get_out_of_fold(stored["out_of_fold"], tensors, targets)
+    model.out_of_fold_ = codec.decode_out_of_fold(stored["out_of_fold"], tensors, targets)
 
 
 def _put_blend(model: Any, key: str, tensors: dict[str, Tensor]) -> Json:
@@ -360,9 +358,9 @@ def _put_blend(model: Any, key: str, tensors: dict[str, Tensor]) -> Json:
         "names": list(model.parts_),
         "parts": [_put(part, f"{key}part {i}.", tensors) for i, part in enumerate(model.parts_.values())],
         "blend": model.blend_,
-        **_put_targets(model.fitted_.targets, key, tensors),
-        "noise": _put_noise(model.fitted_.noise, key, tensors),
-        "out_of_fold": encode(model.out_of_fold_, f"{key}out_of_fold", tensors),
+        **codec.encode_targets(model.fitted_.targets, key, tensors),
+        "noise": codec.encode(model.fitted_.noise, f"{key}noise", tensors),
+        "out_of_fold": codec.encode(model.out_of_fold_, f"{key}out_of_fold", tensors),
         "unfitted": _put_unfitted(model.parts, f"{key}parts", tensors),
     }
 
@@ -371,29 +369,29 @@ def _get_blend(
     model: Any, stored: Json, key: str, tensors: dict[str, Tensor], known: dict[str, type], device: torch.device
 ) -> None:
     names, parts, blend = stored["names"], _parts_of(stored), stored["blend"]
-    _must(isinstance(names, list) and all(isinstance(name, str) for name in names), "names of the parts")
-    _must(0 < len(parts) == len(names) == len(set(names)) and list(blend) == names, "parts")
-    _must(all(isinstance(w, float) and w >= 0 for w in blend.values()), "blend")
-    _must(math.isclose(sum(blend.values()), 1, rel_tol=1e-9), "blend")
+    codec.must(isinstance(names, list) and all(isinstance(name, str) for name in names), "names of the parts")
+    codec.must(0 < len(parts) == len(names) == len(set(names)) and list(blend) == names, "parts")
+    codec.must(all(isinstance(w, float) and w >= 0 for w in blend.values()), "blend")
+    codec.must(math.isclose(sum(blend.values()), 1, rel_tol=1e-9), "blend")
     found = [_get(part, f"{key}part {i}.", tensors, known, device) for i, part in enumerate(parts)]
-    _must(all(each.n_features_in_ == model.n_features_in_ for each in found), "parts")
+    codec.must(all(each.n_features_in_ == model.n_features_in_ for each in found), "parts")
     are_labels = isinstance(model, BlendClassifier)
-    targets = _get_targets(stored, key, tensors, are_labels)
+    targets = codec.decode_targets(stored, key, tensors, are_labels)
     if are_labels:
-        _must(all(np.array_equal(each.classes_, targets.classes) for each in found), "classes of the parts")
+        codec.must(all(np.array_equal(each.classes_, targets.classes) for each in found), "classes of the parts")
     else:
-        _must(all(each.fitted_.targets.shape == targets.shape for each in found), "parts")
+        codec.must(all(each.fitted_.targets.shape == targets.shape for each in found), "parts")
     model.fitted_ = BlendFitted(
         dict(zip(names, found, strict=True)),
         blend,
         targets,
-        _get_out_of_fold(stored["out_of_fold"], tensors, targets),
-        _get_noise(stored["noise"], tensors, targets.n_outputs),
+        codec.decode_out_of_fold(stored["out_of_fold"], tensors, targets),
+        codec.decode_noise(stored["noise"], tensors, targets.n_outputs),
     )
 
 
 def _parts_of(stored: Json) -> list[Json]:
-    """Return what a header says of the parts of a blend, at most so many and none of them a blend; [] for others."""
+    """Return the headers of the parts of a blend, none of them a blend and not too many; [] for others."""
     parts = stored.get("parts", [])
     plain = isinstance(parts, list) and len(parts) <= _MOST_PARTS
     return parts if plain and all(isinstance(part, dict) and "parts" not in part for part in parts) else []
@@ -406,117 +404,14 @@ def _put_unfitted(parts: Any, key: str, tensors: dict[str, Tensor]) -> Any:
     if isinstance(parts, (list, tuple)):
         return [[name, _put_unfitted(part, f"{key}.{i}", tensors)] for i, (name, part) in enumerate(parts)]
     params = {k: v for k, v in parts.get_params(deep=False).items() if k not in _NOT_STORED}
-    stored = {k: encode(v, f"{key}.{k}", tensors) for k, v in params.items()}
+    stored = {k: codec.encode(v, f"{key}.{k}", tensors) for k, v in params.items()}
     return {"class": _class_name(type(parts)), "params": stored}
 
 
 def _get_unfitted(stored: Any, tensors: dict[str, Tensor], known: dict[str, type]) -> Any:
     if isinstance(stored, str):
-        _must(stored == "auto", "parts")
+        codec.must(stored == "auto", "parts")
         return stored
     if isinstance(stored, list):
         return [(str(name), _get_unfitted(part, tensors, known)) for name, part in stored]
-    return known[stored["class"]](**{k: decode(v, tensors) for k, v in stored["params"].items()})
-
-
-# -- operators ----------------------------------------------------------------------------------------------
-
-
-def _put_operator(operator: CovarianceOperator, key: str, tensors: dict[str, Tensor]) -> Json:
-    """Return JSON for an operator; its tensors go to ``tensors``, those of each part of a sum under a number."""
-    stored = {k: getattr(operator, k) for k in ("backend", "scale", "adaptive")}
-    if isinstance(operator, SumOperator):
-        parts = enumerate(operator.parts)
-        return {**stored, "parts": [_put_operator(part, f"{key}.{i}", tensors) for i, part in parts]}
-    for i, values in enumerate(operator._tensors()):
-        tensors[f"{key}.{i}"] = values
-    return stored
-
-
-def _get_operator(
-    tensors: dict[str, Tensor], key: str, stored: Json, n: int, device: torch.device
-) -> CovarianceOperator:
-    backend, scale, adaptive = stored["backend"], stored["scale"], stored["adaptive"]
-    _must(scale is None or (isinstance(scale, float) and 0 < scale < math.inf), "scale of the operator")
-    _must(isinstance(adaptive, bool), "operator")
-    operator: CovarianceOperator
-    if backend == SumOperator.backend:
-        places = enumerate(stored["parts"])
-        _must(all(part["backend"] in _OPERATORS for part in stored["parts"]), "operator")  # no sums of sums
-        operator = SumOperator([_get_operator(tensors, f"{key}.{i}", part, n, device) for i, part in places])
-    else:
-        operator = _get_single(tensors, key, backend, n, device)
-    operator.scale, operator.adaptive = scale, adaptive
-    return operator
-
-
-def _get_single(tensors: dict[str, Tensor], key: str, backend: str, n: int, device: torch.device) -> CovarianceOperator:
-    parts = [tensors[name] for name in sorted(tensors) if name.startswith(f"{key}.")]
-    _must(all(part.is_floating_point() for part in (parts[:1] if backend == "csr" else parts)), "operator")
-    _must(backend != "csr" or not any(part.is_floating_point() for part in parts[1:]), "operator")
-    shapes = {"dense": [(n, n)], "csr": [parts[0].shape, parts[0].shape, (n + 1,)]}
-    shapes["lowrank"] = [(n, *parts[0].shape[1:]), parts[0].shape[1:]]
-    _must([tuple(part.shape) for part in parts] == shapes[backend], "shape of the operator")
-    return _OPERATORS[backend](*(part.to(device) for part in parts))
-
-
-# -- smaller parts ------------------------------------------------------------------------------------------
-
-
-def _put_noise(noise: Noise | None, key: str, tensors: dict[str, Tensor]) -> Any:
-    return None if noise is None else [encode(part, f"{key}noise.{i}", tensors) for i, part in enumerate(noise)]
-
-
-def _get_noise(stored: Any, tensors: dict[str, Tensor], n_outputs: int) -> Noise | None:
-    if stored is None:
-        return None
-    found = Noise(*(decode(part, tensors) for part in stored))
-    _must([part.shape for part in found] == [(n_outputs, 4), (n_outputs, 2), (n_outputs, 2)], "noise")
-    _must(all(part.dtype == np.float64 and bool(np.isfinite(part).all()) for part in found), "noise")
-    return found
-
-
-def _get_out_of_fold(stored: Any, tensors: dict[str, Tensor], targets: Targets) -> np.ndarray | None:
-    found: np.ndarray | None = decode(stored, tensors)
-    shape = targets.shape if isinstance(targets, NumberTargets) else (targets.n_outputs,)
-    _must(found is None or (found.dtype == np.float64 and found.shape[1:] == shape and found.ndim > 0), "out_of_fold")
-    return found
-
-
-def _put_targets(targets: Targets, key: str, tensors: dict[str, Tensor]) -> Json:
-    if isinstance(targets, LabelTargets):
-        return {"classes": encode_labels(targets.classes)}
-    _put_standardizer(tensors, f"{key}target", targets.standardizer)
-    return {"target_shape": list(targets.shape)}
-
-
-def _get_targets(stored: Json, key: str, tensors: dict[str, Tensor], are_labels: bool) -> Any:
-    if are_labels:
-        classes = decode_labels(stored["classes"])
-        return LabelTargets(classes, len(classes))
-    shape = tuple(_whole(size, "target_shape") for size in stored["target_shape"])
-    _must(isinstance(stored["target_shape"], list) and len(shape) < 2, "target_shape")
-    n_outputs = math.prod(shape)
-    return NumberTargets(shape, n_outputs, _get_standardizer(tensors, f"{key}target", (n_outputs,)))
-
-
-def _put_standardizer(tensors: dict[str, Tensor], key: str, standardizer: Standardizer) -> None:
-    tensors[f"{key}.mean"] = torch.as_tensor(standardizer.mean)
-    tensors[f"{key}.scale"] = torch.as_tensor(standardizer.scale)
-
-
-def _get_standardizer(tensors: dict[str, Tensor], key: str, shape: tuple[int, ...]) -> Standardizer:
-    mean, scale = tensors[f"{key}.mean"], tensors[f"{key}.scale"]
-    for part in (mean, scale):
-        _must(part.shape in ((), shape) and part.is_floating_point() and bool(part.isfinite().all()), key)
-    return Standardizer(mean.numpy(), scale.numpy())
-
-
-def _whole(value: int, name: str) -> int:
-    _must(is_allowed(value, (int,), low=1), name)
-    return value
-
-
-def _must(fine: bool, name: str) -> None:
-    if not fine:
-        raise ValueError(f"its {name} is not what svnn writes")
+    return known[stored["class"]](**{k: codec.decode(v, tensors) for k, v in stored["params"].items()})

@@ -1,4 +1,4 @@
-"""Parameters, matrices, labels and estimators as JSON and tensors, and back.
+"""Parameters, matrices, labels, estimators, operators and units as JSON and tensors, and back.
 
 A file can only bring back objects of the kinds that are listed here.
 """
@@ -15,16 +15,19 @@ import sklearn.covariance
 import torch
 from torch import Tensor
 
+from svnn._parameters import is_allowed
 from svnn._types import HasCovariance, Matrix
 from svnn.covariance import Spectral, WithinClass
 from svnn.covariance._moments import Totals
 from svnn.covariance._resolve import OURS
 from svnn.estimators._model_file import Json
+from svnn.estimators._noise import Noise
+from svnn.estimators._units import LabelTargets, NumberTargets, Standardizer, Targets
 from svnn.functional import LowRankPlusSparse
 from svnn.functional._array import is_torch
 from svnn.functional._matrix import numpy_matrix
 from svnn.functional._sparse import check_sparse
-from svnn.operators import CovarianceOperator
+from svnn.operators import CovarianceOperator, CSROperator, DenseOperator, LowRankOperator, SumOperator
 
 if TYPE_CHECKING:
     from svnn.covariance.tiles import Observations
@@ -47,6 +50,7 @@ _COVARIANCES: dict[str, type] = {
 #: Bytes that all labels may take in memory: their type is a claim of the file.
 _LARGEST_LABELS = 2**28
 _NAMES = {each: name for name, each in _COVARIANCES.items()}
+_OPERATORS = {each.backend: each for each in (DenseOperator, CSROperator, LowRankOperator)}
 
 
 def encode(value: Any, key: str, tensors: dict[str, Tensor]) -> Any:
@@ -233,3 +237,113 @@ def decode_labels(stored: Json) -> np.ndarray:
     if len(np.unique(labels)) != len(labels):
         raise ValueError("two classes have the same label")
     return labels
+
+
+# -- operators ----------------------------------------------------------------------------------------------
+
+
+def encode_operator(operator: CovarianceOperator, key: str, tensors: dict[str, Tensor]) -> Json:
+    """Return JSON for an operator; its tensors go to ``tensors``, those of each part of a sum under a number."""
+    stored = {k: getattr(operator, k) for k in ("backend", "scale", "adaptive")}
+    if isinstance(operator, SumOperator):
+        parts = enumerate(operator.parts)
+        return {**stored, "parts": [encode_operator(part, f"{key}.{i}", tensors) for i, part in parts]}
+    for i, values in enumerate(operator._tensors()):
+        tensors[f"{key}.{i}"] = values
+    return stored
+
+
+def decode_operator(
+    tensors: dict[str, Tensor], key: str, stored: Json, n: int, device: torch.device
+) -> CovarianceOperator:
+    """Return the operator that :func:`encode_operator` was given."""
+    backend, scale, adaptive = stored["backend"], stored["scale"], stored["adaptive"]
+    must(scale is None or (isinstance(scale, float) and 0 < scale < math.inf), "scale of the operator")
+    must(isinstance(adaptive, bool), "operator")
+    operator: CovarianceOperator
+    if backend == SumOperator.backend:
+        places = enumerate(stored["parts"])
+        must(all(part["backend"] in _OPERATORS for part in stored["parts"]), "operator")  # no sums of sums
+        operator = SumOperator([decode_operator(tensors, f"{key}.{i}", part, n, device) for i, part in places])
+    else:
+        operator = _decode_part(tensors, key, backend, n, device)
+    operator.scale, operator.adaptive = scale, adaptive
+    return operator
+
+
+def _decode_part(
+    tensors: dict[str, Tensor], key: str, backend: str, n: int, device: torch.device
+) -> CovarianceOperator:
+    parts = [tensors[name] for name in sorted(tensors) if name.startswith(f"{key}.")]
+    must(all(part.is_floating_point() for part in (parts[:1] if backend == "csr" else parts)), "operator")
+    must(backend != "csr" or not any(part.is_floating_point() for part in parts[1:]), "operator")
+    shapes = {"dense": [(n, n)], "csr": [parts[0].shape, parts[0].shape, (n + 1,)]}
+    shapes["lowrank"] = [(n, *parts[0].shape[1:]), parts[0].shape[1:]]
+    must([tuple(part.shape) for part in parts] == shapes[backend], "shape of the operator")
+    return _OPERATORS[backend](*(part.to(device) for part in parts))
+
+
+# -- units, noise and predictions ---------------------------------------------------------------------------
+
+
+def decode_noise(stored: Any, tensors: dict[str, Tensor], n_outputs: int) -> Noise | None:
+    """Return the noise of a model of ``n_outputs`` targets."""
+    if stored is None:
+        return None
+    found = Noise(*decode(stored, tensors))
+    must([part.shape for part in found] == [(n_outputs, 4), (n_outputs, 2), (n_outputs, 2)], "noise")
+    must(all(part.dtype == np.float64 and bool(np.isfinite(part).all()) for part in found), "noise")
+    return found
+
+
+def decode_out_of_fold(stored: Any, tensors: dict[str, Tensor], targets: Targets) -> np.ndarray | None:
+    """Return stored predictions for held-out rows, of the shape that the targets have."""
+    found: np.ndarray | None = decode(stored, tensors)
+    shape = targets.shape if isinstance(targets, NumberTargets) else (targets.n_outputs,)
+    must(found is None or (found.dtype == np.float64 and found.shape[1:] == shape and found.ndim > 0), "out_of_fold")
+    return found
+
+
+def encode_targets(targets: Targets, key: str, tensors: dict[str, Tensor]) -> Json:
+    """Return JSON for the units of targets, or for labels."""
+    if isinstance(targets, LabelTargets):
+        return {"classes": encode_labels(targets.classes)}
+    encode_standardizer(tensors, f"{key}target", targets.standardizer)
+    return {"target_shape": list(targets.shape)}
+
+
+def decode_targets(stored: Json, key: str, tensors: dict[str, Tensor], are_labels: bool) -> Any:
+    """Return the targets that :func:`encode_targets` was given."""
+    if are_labels:
+        classes = decode_labels(stored["classes"])
+        return LabelTargets(classes, len(classes))
+    shape = tuple(whole(size, "target_shape") for size in stored["target_shape"])
+    must(isinstance(stored["target_shape"], list) and len(shape) < 2, "target_shape")
+    n_outputs = math.prod(shape)
+    return NumberTargets(shape, n_outputs, decode_standardizer(tensors, f"{key}target", (n_outputs,)))
+
+
+def encode_standardizer(tensors: dict[str, Tensor], key: str, standardizer: Standardizer) -> None:
+    """Add means and scales to ``tensors``."""
+    tensors[f"{key}.mean"] = torch.as_tensor(standardizer.mean)
+    tensors[f"{key}.scale"] = torch.as_tensor(standardizer.scale)
+
+
+def decode_standardizer(tensors: dict[str, Tensor], key: str, shape: tuple[int, ...]) -> Standardizer:
+    """Return the units of signals of a shape."""
+    mean, scale = tensors[f"{key}.mean"], tensors[f"{key}.scale"]
+    for part in (mean, scale):
+        must(part.shape in ((), shape) and part.is_floating_point() and bool(part.isfinite().all()), key)
+    return Standardizer(mean.numpy(), scale.numpy())
+
+
+def whole(value: int, name: str) -> int:
+    """Return a positive integer, or raise a ``ValueError`` that names it."""
+    must(is_allowed(value, (int,), low=1), name)
+    return value
+
+
+def must(fine: bool, name: str) -> None:
+    """Raise a ``ValueError`` that names a value, unless it is fine."""
+    if not fine:
+        raise ValueError(f"its {name} is not what svnn writes")

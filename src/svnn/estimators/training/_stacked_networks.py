@@ -130,7 +130,7 @@ class Plan:
     def outputs(self, theta: Tensor, x: Signals, factors: Tensor | None = None) -> Tensor:
         """Return the outputs (members, t, n_outputs) for shifted signals (t, N, P).
 
-        ``factors`` (members, t, N) is what dropout makes of each node.
+        ``factors`` (members, t, N) is the factor of each node in dropout.
         """
         act = ACTIVATIONS[self.activation]()
         filters, biases, readout, *head = self.parts(theta)
@@ -223,7 +223,7 @@ class StackedTrainer(Trainer):
         return size, spread, 1 - decay_at(self.optimiser.averaging, self.steps)
 
     def _factors(self, n_rows: int) -> Tensor | None:
-        """Return what dropout makes of every node of every sample, for all members."""
+        """Return the factors of dropout for every node of every sample, for all members."""
         p = self.plan.node_dropout
         if not p:
             return None
